@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Page fragments: the memory that message payloads live in. */
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <net/sock.h>
+
+bool weft_helper_task_frag_refill(unsigned int minimum, gfp_t gfp)
+{
+	return skb_page_frag_refill(minimum, &current->task_frag, gfp);
+}
+WEFT_EXPORT(task_frag_refill);
+
+struct page *weft_helper_task_frag_take(unsigned int wanted, unsigned int *offset, unsigned int *length)
+{
+	struct page_frag *frag = &current->task_frag;
+
+	*offset = frag->offset;
+	*length = min(wanted, frag->size - frag->offset);
+	get_page(frag->page);
+	frag->offset += *length;
+	return frag->page;
+}
+WEFT_EXPORT(task_frag_take);
+
+void weft_helper_put_page(struct page *page)
+{
+	put_page(page);
+}
+WEFT_EXPORT(put_page);
+
+void *weft_helper_page_address(struct page *page)
+{
+	return page_address(page);
+}
+WEFT_EXPORT(page_address);

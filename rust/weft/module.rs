@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Holding and loading modules.
+//!
+//! C headers: [`include/linux/module.h`](srctree/include/linux/module.h),
+//! [`include/linux/kmod.h`](srctree/include/linux/kmod.h)
+//!
+//! Where one module calls code that another one has registered with it, it holds a [`ModuleRef`] of
+//! the other one, as it would for a C function table with an `owner`.
+
+use crate::bindings;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+/// A reference that keeps a module from being unloaded.
+///
+/// # Invariants
+///
+/// Owns one reference of `module`.
+pub struct ModuleRef {
+    module: *mut bindings::module,
+}
+
+// SAFETY: A module reference belongs to no thread in particular.
+unsafe impl Send for ModuleRef {}
+// SAFETY: There are no methods that use `&self` but `clone`, which counts atomically.
+unsafe impl Sync for ModuleRef {}
+
+impl ModuleRef {
+    /// Takes a reference, unless the module is being unloaded. Any context.
+    pub fn try_get(module: &'static ThisModule) -> Option<Self> {
+        let module = module.as_ptr();
+        // SAFETY: A `ThisModule` has the pointer of a module that is there, or null for built-in
+        // code, which C allows.
+        // INVARIANT: On success, a reference was taken.
+        unsafe { bindings::try_module_get(module) }.then_some(Self { module })
+    }
+}
+
+impl Clone for ModuleRef {
+    fn clone(&self) -> Self {
+        // SAFETY: By the type invariants the module is there.
+        unsafe { bindings::__module_get(self.module) };
+        // INVARIANT: Just taken.
+        Self {
+            module: self.module,
+        }
+    }
+}
+
+impl Drop for ModuleRef {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants a reference is owned.
+        unsafe { bindings::module_put(self.module) };
+    }
+}
+
+/// Loads a module by name or alias, with `modprobe`, and waits for that. May sleep.
+///
+/// `Ok` does not mean that what one wants is there now: look again. `ENOENT` if `modprobe` failed.
+pub fn request_module(name: &CStr) -> Result {
+    // SAFETY: The format takes one string, and both are terminated.
+    let ret = unsafe { bindings::__request_module(true, c"%s".as_char_ptr(), name.as_char_ptr()) };
+    match ret {
+        1.. => Err(ENOENT),
+        _ => to_result(ret),
+    }
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Locks and waiting.
+
+pub mod bh;
+pub mod wait;
