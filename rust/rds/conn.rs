@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The bond between an own address and a peer's.
+//!
+//! C counterpart: `struct rds_connection` in `net/rds/connection.c`. It is made by the first message or by the peer's
+//! connect, and lives until its namespace or its transport goes: it holds what was not acknowledged yet, so it
+//! outlasts every transport connection.
+
+use crate::{
+    cong::CongMap,
+    handshake::Handshake,
+    netns::NetState,
+    path::Path,
+    state::Rds,
+    transport::{
+        Kind,
+        TransportRef, //
+    },
+    worker::Event, //
+};
+use kernel::{
+    alloc::KVec,
+    list::ListLinks,
+    prelude::*,
+    rbtree::RBTreeNodeReservation,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Release, //
+        },
+        Arc, //
+    },
+};
+use weft::{
+    list::{
+        Home,
+        Tracker, //
+    },
+    new_spinlock_bh,
+    sync::bh::SpinLockBh, //
+};
+use weft_proto::rds::{
+    addr::Addr,
+    arbitration::{
+        self,
+        Role, //
+    },
+    counters::Core, //
+};
+
+/// What identifies a connection within its namespace.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnKey {
+    /// Peer's address.
+    pub peer: Addr,
+    /// Own address.
+    pub local: Addr,
+    /// Transport.
+    pub kind: Kind,
+    /// Type of service.
+    pub tos: u8,
+    /// Interface of a link-local address, else 0.
+    pub interface: u32,
+}
+
+/// A connection.
+#[pin_data]
+pub struct Conn {
+    /// Its identity.
+    pub key: ConnKey,
+    /// The module.
+    pub rds: Arc<Rds>,
+    /// The namespace; it outlives the connection.
+    pub net: Arc<NetState>,
+    /// What carries it.
+    pub transport: TransportRef,
+    /// Own congestion, sent to the peer.
+    pub local_map: Arc<CongMap>,
+    /// The peer's congestion.
+    pub peer_map: Arc<CongMap>,
+    /// What the two ends told each other about multipath.
+    #[pin]
+    pub handshake: SpinLockBh<Handshake>,
+    /// Emptied when the connection is destroyed, which breaks the circle of references.
+    #[pin]
+    paths: SpinLockBh<KVec<Arc<Path>>>,
+    /// The own map has to be sent.
+    map_queued: Atomic<bool>,
+    destroying: Atomic<bool>,
+    #[pin]
+    map_links: ListLinks<0>,
+    #[pin]
+    map_tracker: Tracker<0>,
+    map_home: Home,
+}
+
+weft::impl_home_item! {
+    impl HomeItem<0> for Conn { links: map_links, tracker: map_tracker, home: map_home }
+}
+
+impl Conn {
+    /// The connection from `key.local` to `key.peer`, made if there is none. Sleeps.
+    ///
+    /// Messages to an own address take the loopback transport if `key.kind` prefers that; then an `incoming`
+    /// connection is refused with `EOPNOTSUPP`. `ENETDOWN` while namespace or transport go away, `ENOMEM`.
+    pub fn get(net: &Arc<NetState>, mut key: ConnKey, incoming: bool) -> Result<Arc<Self>> {
+        if let Some(conn) = net.find_connection(&key) {
+            return Ok(conn);
+        }
+        let active = net.net().ok_or(ENETDOWN)?;
+        let transports = &net.rds.transports;
+        let mut transport = transports.get(key.kind).ok_or(ENETDOWN)?;
+        if transport.prefers_loopback() && transports.is_local(&active, &key.peer, key.interface) {
+            if incoming {
+                return Err(EOPNOTSUPP);
+            }
+            key.kind = Kind::Loop;
+            transport = transports.get(Kind::Loop).ok_or(ENETDOWN)?;
+            if let Some(conn) = net.find_connection(&key) {
+                return Ok(conn);
+            }
+        }
+        Self::create(net, key, transport)
+    }
+
+    fn create(net: &Arc<NetState>, key: ConnKey, transport: TransportRef) -> Result<Arc<Self>> {
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let local_map = net.map(&key.local)?;
+        let peer_map = net.map(&key.peer)?;
+        let conn = Arc::pin_init(
+            pin_init!(Self {
+                key,
+                rds: net.rds.clone(),
+                net: net.clone(),
+                transport,
+                local_map,
+                peer_map,
+                handshake <- new_spinlock_bh!(Handshake::new(), "rds_handshake"),
+                paths <- new_spinlock_bh!(KVec::new(), "rds_paths"),
+                map_queued: Atomic::new(false),
+                destroying: Atomic::new(false),
+                map_links <- ListLinks::new(),
+                map_tracker <- Tracker::new(),
+                map_home: Home::new(),
+            }),
+            GFP_KERNEL,
+        )?;
+        if let Err(error) = conn.make_paths() {
+            conn.destroy();
+            return Err(error);
+        }
+        match net.insert_connection(&conn, reservation) {
+            Ok(found) if Arc::ptr_eq(&found, &conn) => {
+                conn.local_map.add_conn(&conn);
+                Ok(conn)
+            }
+            other => {
+                conn.destroy();
+                other
+            }
+        }
+    }
+
+    fn make_paths(self: &Arc<Self>) -> Result {
+        let mut paths = KVec::new();
+        for index in 0..self.transport.max_paths() {
+            paths.push(Path::new(self, index)?, GFP_KERNEL)?;
+        }
+        *self.paths.lock() = paths;
+        Ok(())
+    }
+
+    /// Which end opens transport connections.
+    #[inline]
+    pub fn role(&self) -> Role {
+        arbitration::role(&self.key.local, &self.key.peer)
+    }
+
+    /// A path; `None` once the connection is being destroyed, or if it has not that many.
+    #[inline]
+    pub fn path(&self, index: usize) -> Option<Arc<Path>> {
+        self.paths.lock().get(index).cloned()
+    }
+
+    /// Calls `visit` for each path, with the paths locked; `visit` must not sleep.
+    pub fn for_each_path(&self, mut visit: impl FnMut(&Arc<Path>)) {
+        for path in self.paths.lock().iter() {
+            visit(path);
+        }
+    }
+
+    /// Whether the connection is going away: nothing new is begun on it.
+    #[inline]
+    pub fn is_destroying(&self) -> bool {
+        // ORDERING: `Acquire` pairs with `destroy`.
+        self.destroying.load(Acquire)
+    }
+
+    /// Has the own congestion map sent to the peer. Up to softirq.
+    pub fn queue_map(&self) {
+        // ORDERING: `Full`: whoever takes the mark sees the map as it is now.
+        if !self.map_queued.xchg(true, Full) {
+            self.rds.count(Core::CongUpdateQueued);
+            if let Some(path) = self.path(0) {
+                path.kick(Event::Send);
+            }
+        }
+    }
+
+    /// Whether the map waits to be sent.
+    #[inline]
+    pub fn map_is_queued(&self) -> bool {
+        self.map_queued.load(Acquire)
+    }
+
+    /// Takes the mark that the map is to be sent.
+    #[inline]
+    pub(crate) fn take_map_mark(&self) -> bool {
+        self.map_queued.load(Acquire) && self.map_queued.xchg(false, Full)
+    }
+
+    /// Sets the mark without scheduling anybody: the map goes out with the next message.
+    pub(crate) fn mark_map(&self) {
+        self.map_queued.store(true, Release);
+    }
+
+    /// Ends the connection: stops its tasks, closes what carries it, drops what is queued. Sleeps.
+    ///
+    /// Waits for tasks that run now; a transport closes without waiting for the peer.
+    pub fn destroy(&self) {
+        // ORDERING: `Release` pairs with `is_destroying`.
+        self.destroying.store(true, Release);
+        self.local_map.remove_conn(self);
+        let paths = core::mem::take(&mut *self.paths.lock());
+        for path in &paths {
+            path.destroy();
+        }
+    }
+
+    /// The scope in which the receiving socket is looked up.
+    #[inline]
+    pub fn bound_interface(&self) -> u32 {
+        if self.key.local.is_link_local() {
+            self.key.interface
+        } else {
+            0
+        }
+    }
+}

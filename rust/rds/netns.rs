@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What RDS keeps for one network namespace.
+//!
+//! C shares the bind table, the congestion maps and the congestion generation among all namespaces; here each has its
+//! own. The state holds only a passive reference of its namespace: connections do not keep a namespace alive, they go
+//! down with it.
+
+use crate::{
+    bind::BindTable,
+    cong::CongMap,
+    conn::{
+        Conn,
+        ConnKey, //
+    },
+    sock::{
+        RdsSock,
+        RdsSockExt, //
+    },
+    state::Rds,
+    sysctl,
+    transport::Kind, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode,
+        RBTreeNodeReservation, //
+    },
+    sync::{
+        aref::ARef,
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+};
+use weft::{
+    net::{
+        ns::{
+            Net,
+            NetRef,
+            PerNetData,
+            ScopedNet,
+            WeakNet, //
+        },
+        sysctl::SysctlTable, //
+    },
+    new_spinlock_bh,
+    sync::{
+        bh::SpinLockBh,
+        wait::WaitQueue, //
+    },
+};
+use weft_proto::rds::{
+    addr::Addr,
+    counters::Core, //
+};
+
+/// The connections of a namespace.
+struct ConnTable {
+    conns: RBTree<ConnKey, Arc<Conn>>,
+    /// The namespace is going away: no connection is added any more.
+    closed: bool,
+}
+
+/// RDS in one network namespace.
+#[pin_data]
+pub struct NetState {
+    /// The module.
+    pub rds: Arc<Rds>,
+    net: WeakNet,
+    id: u64,
+    /// Every socket that is not closed.
+    #[pin]
+    sockets: SpinLockBh<RBTree<usize, ARef<RdsSock>>>,
+    /// Who is bound where.
+    #[pin]
+    pub binds: BindTable,
+    #[pin]
+    conns: SpinLockBh<ConnTable>,
+    #[pin]
+    maps: SpinLockBh<RBTree<Addr, Arc<CongMap>>>,
+    /// Sockets that want to know when ports become free.
+    #[pin]
+    monitors: SpinLockBh<RBTree<usize, ARef<RdsSock>>>,
+    /// Raised by every congestion update.
+    generation: Atomic<u32>,
+    /// Pollers that saw congestion.
+    #[pin]
+    pub pollers: WaitQueue,
+}
+
+impl NetState {
+    fn new(rds: &Arc<Rds>, net: &ScopedNet<'_>) -> Result<Arc<Self>> {
+        let weak = WeakNet::new(net)?;
+        let id = net.id();
+        Arc::pin_init(
+            pin_init!(Self {
+                rds: rds.clone(),
+                net: weak,
+                id,
+                sockets <- new_spinlock_bh!(RBTree::new(), "rds_sockets"),
+                binds <- BindTable::new(),
+                conns <- new_spinlock_bh!(ConnTable { conns: RBTree::new(), closed: false }, "rds_conns"),
+                maps <- new_spinlock_bh!(RBTree::new(), "rds_maps"),
+                monitors <- new_spinlock_bh!(RBTree::new(), "rds_monitors"),
+                generation: Atomic::new(0),
+                pollers <- weft::new_wait_queue!("rds_poll_wait"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Whether this is the state of `net`.
+    pub fn is(&self, net: &Net) -> bool {
+        self.id == net.id()
+    }
+
+    /// The namespace, unless it is going away.
+    pub fn net(&self) -> Option<NetRef> {
+        self.net.try_get()
+    }
+
+    /// Number of the last congestion update, for "has anything changed since".
+    #[inline]
+    pub fn congestion_generation(&self) -> u32 {
+        // ORDERING: A hint; the wake-up that follows an update orders the rest.
+        self.generation.load(Relaxed)
+    }
+
+    /// The congestion map of an address, made if there is none. May sleep.
+    pub fn map(&self, address: &Addr) -> Result<Arc<CongMap>> {
+        if let Some(map) = self.maps.lock().get(address) {
+            return Ok(map.clone());
+        }
+        let node = RBTreeNode::new(*address, CongMap::new(*address)?, GFP_KERNEL)?;
+        let mut maps = self.maps.lock();
+        if let Some(map) = maps.get(address) {
+            let map = map.clone();
+            drop(maps);
+            drop(node);
+            return Ok(map);
+        }
+        maps.insert(node);
+        maps.get(address).cloned().ok_or(ENOMEM)
+    }
+
+    /// A map changed: `freed` are the ports (modulo 64) that can be sent to again. Up to softirq.
+    pub fn map_updated(&self, map: &CongMap, freed: u64) {
+        self.rds.count(Core::CongUpdateReceived);
+        // ORDERING: See `congestion_generation`.
+        self.generation.fetch_add(1, Relaxed);
+        map.waiters.wake_all();
+        self.pollers.wake_all();
+        if freed != 0 {
+            for sk in self.monitors.lock().values() {
+                sk.congestion_freed(freed);
+            }
+        }
+    }
+
+    /// Has `sk` told about ports that become free. May sleep.
+    pub fn add_monitor(&self, sk: &RdsSock) -> Result {
+        let node = RBTreeNode::new(sk.id(), ARef::from(sk), GFP_KERNEL)?;
+        let replaced = self.monitors.lock().insert(node);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Undoes [`Self::add_monitor`].
+    pub fn remove_monitor(&self, sk: &RdsSock) {
+        let removed = self.monitors.lock().remove_node(&sk.id());
+        drop(removed);
+    }
+
+    /// Lists a new socket. May sleep.
+    pub(crate) fn add_socket(&self, sk: &RdsSock) -> Result {
+        let node = RBTreeNode::new(sk.id(), ARef::from(sk), GFP_KERNEL)?;
+        let replaced = self.sockets.lock().insert(node);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Undoes [`Self::add_socket`].
+    pub(crate) fn remove_socket(&self, sk: &RdsSock) {
+        let removed = self.sockets.lock().remove_node(&sk.id());
+        drop(removed);
+    }
+
+    /// Calls `visit` for each socket, with the list locked; `visit` must not sleep.
+    pub fn for_each_socket(&self, mut visit: impl FnMut(&RdsSock)) {
+        for sk in self.sockets.lock().values() {
+            visit(sk);
+        }
+    }
+
+    /// The connection with this key, if there is one.
+    pub fn find_connection(&self, key: &ConnKey) -> Option<Arc<Conn>> {
+        self.conns.lock().conns.get(key).cloned()
+    }
+
+    /// Puts a new connection into the table, unless another was faster: the one that is in the table is returned.
+    ///
+    /// `ENETDOWN` if the namespace is going away.
+    pub(crate) fn insert_connection(
+        &self,
+        conn: &Arc<Conn>,
+        reservation: RBTreeNodeReservation<ConnKey, Arc<Conn>>,
+    ) -> Result<Arc<Conn>> {
+        let mut table = self.conns.lock();
+        if table.closed {
+            return Err(ENETDOWN);
+        }
+        if let Some(found) = table.conns.get(&conn.key) {
+            return Ok(found.clone());
+        }
+        table
+            .conns
+            .insert(reservation.into_node(conn.key, conn.clone()));
+        Ok(conn.clone())
+    }
+
+    /// Calls `visit` for each connection, with the table locked; `visit` must not sleep.
+    pub fn for_each_connection(&self, mut visit: impl FnMut(&Arc<Conn>)) {
+        for conn in self.conns.lock().conns.values() {
+            visit(conn);
+        }
+    }
+
+    /// Destroys all connections, or those over one transport. Sleeps until their tasks have ended.
+    pub fn destroy_connections(&self, kind: Option<Kind>) {
+        while let Some(conn) = self.take_connection(kind) {
+            conn.destroy();
+        }
+    }
+
+    fn take_connection(&self, kind: Option<Kind>) -> Option<Arc<Conn>> {
+        let mut table = self.conns.lock();
+        if kind.is_none() {
+            table.closed = true;
+        }
+        let key = table
+            .conns
+            .keys()
+            .find(|key| kind.is_none_or(|kind| key.kind == kind))
+            .copied()?;
+        let node = table.conns.remove_node(&key);
+        drop(table);
+        node.map(|node| node.to_key_value().1)
+    }
+}
+
+/// The namespace's entry in the registration; its end destroys the connections.
+#[pin_data]
+pub struct Namespace {
+    state: Arc<NetState>,
+    _sysctl: Option<SysctlTable<Rds>>,
+}
+
+impl PerNetData for Namespace {
+    type Ctx = Arc<Rds>;
+
+    fn init(net: &ScopedNet<'_>, rds: &Arc<Rds>) -> impl PinInit<Self, Error> {
+        pin_init::pin_init_scope(|| {
+            let state = NetState::new(rds, net)?;
+            let sysctl = if net.is_init() {
+                Some(sysctl::register(net, rds)?)
+            } else {
+                None
+            };
+            rds.add_namespace(state.clone())?;
+            Ok::<_, Error>(try_pin_init!(Self {
+                state,
+                _sysctl: sysctl,
+            }? Error))
+        })
+    }
+
+    fn exit(self: Pin<&Self>, _net: &Net) {
+        self.state.rds.remove_namespace(&self.state);
+        self.state.destroy_connections(None);
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One path of a connection: its state, what is queued on it, what was sent and not acknowledged.
+//!
+//! C counterpart: `struct rds_conn_path`. Every change of state that takes time is done by the path's task
+//! (`worker.rs`), which never runs twice at a time; others change the state in one atomic step and kick the task.
+
+use crate::{
+    conn::Conn,
+    message::{
+        Envelope,
+        Message,
+        Payload, //
+    },
+    transport::{
+        Kind,
+        PathOps, //
+    },
+    worker::{
+        Event,
+        Events,
+        Reconnect, //
+    },
+};
+use kernel::{
+    list::List,
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+};
+use weft::{
+    list::HomeList,
+    new_spinlock_bh,
+    new_task,
+    sync::bh::SpinLockBh,
+    workqueue::Task, //
+};
+use weft_proto::rds::{
+    counters::Core,
+    handshake,
+    state::{
+        self,
+        PathState, //
+    },
+    window::{
+        self,
+        AckPolicy, //
+    },
+    wire::PORT_PING, //
+};
+
+/// Messages of a path.
+pub struct TxQueue {
+    /// Not sent yet.
+    pub send: HomeList<Message, 1>,
+    /// Sent, or being sent, and not acknowledged.
+    pub unacked: HomeList<Message, 1>,
+    /// Number that the next message gets.
+    pub next_sequence: u64,
+    /// When to ask for an acknowledgement.
+    pub ack_policy: AckPolicy,
+}
+
+/// What the transmitter is at; whoever holds the lock transmits.
+#[derive(Default)]
+pub struct Xmit {
+    /// The message being sent.
+    pub current: Option<Arc<Message>>,
+    /// Bytes of it that the transport took, header included.
+    pub offset: usize,
+    /// The last message was announced to have a successor.
+    pub unflushed: bool,
+}
+
+/// A path.
+#[pin_data]
+pub struct Path {
+    /// Its connection; see `Conn::destroy` for the end of this circle.
+    pub conn: Arc<Conn>,
+    /// Which path of the connection.
+    pub index: u8,
+    /// The transport's side.
+    pub ops: Arc<dyn PathOps>,
+    state: Atomic<i32>,
+    /// What is queued.
+    #[pin]
+    pub queue: SpinLockBh<TxQueue>,
+    /// Who transmits.
+    #[pin]
+    pub xmit: Mutex<Xmit>,
+    /// Number of the next message expected.
+    rx_expected: Atomic<u64>,
+    /// What the task is to do.
+    pub(crate) events: Events,
+    /// When to connect again.
+    #[pin]
+    pub(crate) reconnect: SpinLockBh<Reconnect>,
+    #[pin]
+    pub(crate) task: Task<Path>,
+}
+
+weft::impl_has_task! { impl HasTask<0> for Path { self.task } }
+
+impl Path {
+    /// Makes a path that is down.
+    pub(crate) fn new(conn: &Arc<Conn>, index: u8) -> Result<Arc<Self>> {
+        let ops = conn.transport.new_path()?;
+        Arc::pin_init(
+            pin_init!(Self {
+                conn: conn.clone(),
+                index,
+                ops,
+                state: Atomic::new(PathState::Down as i32),
+                queue <- new_spinlock_bh!(TxQueue {
+                    send: HomeList::new(),
+                    unacked: HomeList::new(),
+                    next_sequence: 1,
+                    ack_policy: AckPolicy::new(),
+                }, "rds_path_queue"),
+                xmit <- new_mutex!(Xmit::default(), "rds_path_xmit"),
+                rx_expected: Atomic::new(0),
+                events: Events::new(),
+                reconnect <- new_spinlock_bh!(Reconnect::new(), "rds_reconnect"),
+                task <- new_task!(conn.rds.queue.clone(), "rds_path"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The state now. Any context.
+    #[inline]
+    pub fn state(&self) -> PathState {
+        // ORDERING: `Acquire` pairs with the transitions.
+        PathState::from_i32(self.state.load(Acquire)).unwrap_or(PathState::Error)
+    }
+
+    /// Whether traffic can flow.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.state() == PathState::Up
+    }
+
+    /// Goes from one state to another, if it is in the first and the step is legal. Any context.
+    pub fn transition(&self, from: PathState, to: PathState) -> bool {
+        // ORDERING: `Full`: the state decides who may touch the transport's side.
+        state::allowed(from, to) && self.state.cmpxchg(from as i32, to as i32, Full).is_ok()
+    }
+
+    /// The transport is connected: traffic can flow. Up to softirq.
+    pub fn complete(self: &Arc<Self>) {
+        if !self.transition(PathState::Connecting, PathState::Up) {
+            // Somebody dropped the path meanwhile; make sure that what was just connected is taken down.
+            self.drop_path();
+            return;
+        }
+        self.reconnect.lock().succeeded();
+        // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends.
+        if self.conn.key.kind != Kind::Loop {
+            self.conn.mark_map();
+        }
+        self.kick(Event::Send);
+        self.kick(Event::Receive);
+    }
+
+    /// Gives the path up and has its task take it down and connect again. Any context up to softirq.
+    pub fn drop_path(self: &Arc<Self>) {
+        // Every state may go to Error.
+        // ORDERING: `Full`, as in `transition`.
+        self.state.xchg(PathState::Error as i32, Full);
+        self.kick(Event::Shutdown);
+    }
+
+    /// The number expected next, for connection lists.
+    pub fn rx_expected(&self) -> u64 {
+        self.rx_expected.load(Relaxed)
+    }
+
+    /// Takes the number of a message that arrived; `false` if the message was delivered before.
+    ///
+    /// The transport calls this for one message at a time.
+    #[inline]
+    pub(crate) fn accept_sequence(&self, sequence: u64, flags: u8) -> bool {
+        // ORDERING: One writer at a time, ordered by the transport's own lock.
+        match window::accept(self.rx_expected.load(Relaxed), sequence, flags) {
+            Some(next) => {
+                self.rx_expected.store(next, Relaxed);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Queues a message of the protocol itself: ping, pong, probe. Up to softirq. `ENOMEM`, `ENOBUFS` if congested.
+    pub fn send_control(self: &Arc<Self>, sport: u16, dport: u16) -> Result {
+        let mut extensions = [0; 16];
+        if handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport) {
+            handshake::write_probe(
+                &mut extensions,
+                u16::from(crate::handshake::OWN_PATHS),
+                self.conn.rds.generation,
+            );
+        }
+        let envelope = Envelope {
+            sport,
+            dport,
+            flags: 0,
+            extensions,
+        };
+        self.connect_if_down();
+        if self.conn.peer_map.test(dport) {
+            return Err(ENOBUFS);
+        }
+        let message = Message::new(self.clone(), None, envelope, Payload::EMPTY, GFP_ATOMIC)?;
+        self.enqueue(&message);
+        self.conn.rds.count(Core::SendQueued);
+        self.conn.rds.count(Core::SendPong);
+        self.kick(Event::Send);
+        Ok(())
+    }
+
+    /// Appends a message to what is to be sent, and numbers it. Up to softirq.
+    #[inline]
+    pub(crate) fn enqueue(&self, message: &Arc<Message>) {
+        let mut queue = self.queue.lock();
+        message.set_sequence(queue.next_sequence);
+        queue.next_sequence += 1;
+        // A new message is on no list.
+        let _ = queue.send.push_back(message.clone());
+    }
+
+    /// Whether somebody transmits now.
+    pub fn is_transmitting(&self) -> bool {
+        self.xmit.try_lock().is_none()
+    }
+
+    /// Whether anything waits to be sent.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !self.queue.lock().send.is_empty() || (self.index == 0 && self.conn.map_is_queued())
+    }
+
+    /// Takes off everything that the peer has, as told by `acked` for the end of a message. Up to softirq.
+    ///
+    /// Returns whether messages wait to be sent.
+    #[inline]
+    pub fn drop_acked(&self, acked: impl Fn(u32) -> bool) -> bool {
+        let mut done = List::new();
+        let waiting = {
+            let mut queue = self.queue.lock();
+            while let Some(first) = queue.unacked.front() {
+                if !first.end().is_some_and(&acked) {
+                    break;
+                }
+                if let Some(first) = queue.unacked.pop_front() {
+                    done.push_back(first);
+                }
+            }
+            !queue.send.is_empty()
+        };
+        while let Some(message) = done.pop_front() {
+            message.finish();
+        }
+        waiting || (self.index == 0 && self.conn.map_is_queued())
+    }
+
+    /// Takes one message off the path, wherever it is. Up to softirq. `false` if it had left already.
+    pub(crate) fn remove(&self, message: &Message) -> bool {
+        let removed = {
+            let mut queue = self.queue.lock();
+            queue.send.remove(message).or_else(|| queue.unacked.remove(message))
+        };
+        removed.is_some()
+    }
+
+    /// After the transport is gone: what was not acknowledged is to be sent again, before everything else.
+    ///
+    /// The caller holds `xmit`, so that nobody transmits.
+    pub(crate) fn reset_transmit(&self, xmit: &mut Xmit) {
+        *xmit = Xmit::default();
+        let mut queue = self.queue.lock();
+        queue.ack_policy.reset();
+        while let Some(message) = queue.unacked.pop_back() {
+            message.reset_for_retransmission();
+            queue.send.push_front_list_arc(message);
+        }
+    }
+
+    /// The peer lost its memory and numbers its messages from 1 again. Up to softirq.
+    ///
+    /// Own numbers go on: a gap is legal, and a message that was sent to both lives keeps one number.
+    pub(crate) fn peer_restarted(&self) {
+        // ORDERING: The transport serialises this with `accept_sequence`.
+        self.rx_expected.store(0, Relaxed);
+    }
+
+    /// Drops everything queued; the path is destroyed.
+    pub(crate) fn purge(&self) {
+        self.xmit.lock().current = None;
+        loop {
+            let message = {
+                let mut queue = self.queue.lock();
+                queue.unacked.pop_front().or_else(|| queue.send.pop_front())
+            };
+            match message {
+                Some(message) => message.finish(),
+                None => break,
+            }
+        }
+    }
+
+    /// Answers a ping: an empty message to the port that sent it.
+    pub(crate) fn pong(self: &Arc<Self>, port: u16) {
+        // Without memory the peer pings again; a probe is repeated with the next message.
+        let _ = self.send_control(PORT_PING, port);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What happens to a message when it has arrived whole.
+//!
+//! C counterpart: `rds_recv_incoming` in `net/rds/recv.c`.
+
+use crate::{
+    bind::Key,
+    cong::CongMap,
+    conn::{
+        Conn,
+        ConnKey, //
+    },
+    incoming::{
+        Data,
+        Slot,
+        Trace, //
+    },
+    path::Path,
+    sock::RdsSockExt,
+    transport::Kind, //
+};
+use kernel::sync::Arc;
+use weft_proto::rds::{
+    addr::Addr,
+    counters::Core,
+    handshake,
+    wire::{
+        Header,
+        PORT_PING, //
+    },
+};
+
+/// A message that has arrived.
+pub struct Arrival<'a> {
+    /// Memory to queue it in.
+    pub slot: Slot,
+    /// Sender's address.
+    pub source: Addr,
+    /// Own address it was sent to.
+    pub destination: Addr,
+    /// Congestion map of the own address.
+    pub map: &'a CongMap,
+    /// Its header; the length was checked.
+    pub header: Header,
+    /// When it passed which point.
+    pub trace: Trace,
+    /// Its payload.
+    pub data: Data,
+}
+
+/// Delivers a message to its socket, or does what the protocol asks for. Up to softirq.
+///
+/// The transport calls this for one message of a path at a time.
+pub fn deliver(path: &Arc<Path>, arrival: Arrival<'_>) {
+    let conn = &path.conn;
+    let rds = &conn.rds;
+    let (sport, dport) = (arrival.header.sport(), arrival.header.dport());
+    if !path.accept_sequence(arrival.header.sequence(), arrival.header.flags()) {
+        rds.count(Core::RecvDropOldSeq);
+        return;
+    }
+    if dport == PORT_PING {
+        ping(path, sport, arrival.header.ext());
+        return;
+    }
+    if handshake::is_probe_reply(sport, dport) {
+        conn.handshake_received(arrival.header.ext());
+        return;
+    }
+    let key = Key {
+        port: dport,
+        scope_id: conn.bound_interface(),
+        address: arrival.destination,
+    };
+    match conn.net.binds.lookup(&key) {
+        Some(sk) => sk.receive(arrival, conn.key.tos),
+        None => rds.count(Core::RecvDropNoSock),
+    }
+}
+
+/// Answers a ping. A probe is answered whatever the administrator says of pings: multipath depends on it.
+fn ping(path: &Arc<Path>, sport: u16, extensions: &[u8; 16]) {
+    let rds = &path.conn.rds;
+    let probe = handshake::is_probe(sport, PORT_PING);
+    if sport == PORT_PING {
+        return;
+    }
+    if !probe && !rds.tunables.answers_pings() {
+        rds.count(Core::RecvDropNoSock);
+        return;
+    }
+    rds.count(Core::RecvPing);
+    match way_back(path) {
+        Some(back) => back.pong(sport),
+        None => path.pong(sport),
+    }
+    if probe {
+        path.conn.handshake_received(extensions);
+    }
+}
+
+/// The path of the opposite direction, where that is another: between two own addresses.
+fn way_back(path: &Arc<Path>) -> Option<Arc<Path>> {
+    let key = path.conn.key;
+    if key.kind != Kind::Loop || key.local == key.peer {
+        return None;
+    }
+    let back = ConnKey {
+        local: key.peer,
+        peer: key.local,
+        ..key
+    };
+    // Loopback delivers in process context, so a connection may be made here.
+    Conn::get(&path.conn.net, back, false).ok()?.path(0)
+}
+
+/// Takes over the congestion map of a peer. Up to softirq.
+pub fn congestion_map(path: &Arc<Path>, bytes: &[u8]) {
+    let conn = &path.conn;
+    let freed = conn.peer_map.replace(bytes);
+    conn.net.map_updated(&conn.peer_map, freed);
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `sendmsg`.
+//!
+//! C counterpart: `rds_sendmsg` in `net/rds/send.c`; the order of the checks is part of the interface. Unlike C,
+//! `MSG_NOSIGNAL` and `MSG_EOR` (which `write` implies) are accepted, and `SO_SNDTIMEO` holds while the destination is
+//! congested, too.
+
+use crate::{
+    conn::{
+        Conn,
+        ConnKey, //
+    },
+    message::{
+        Envelope,
+        Message,
+        Payload, //
+    },
+    names,
+    path::Path,
+    sock::{
+        self,
+        RdsSockExt,
+        UserSock, //
+    },
+    transport::{
+        Kind,
+        TransportRef, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::Relaxed,
+        Arc, //
+    },
+};
+use weft::{
+    net::msg::{
+        MsgSource,
+        MSG_CMSG_COMPAT,
+        MSG_DONTWAIT,
+        MSG_EOR,
+        MSG_NOSIGNAL,
+        MSG_ZEROCOPY, //
+    },
+    sync::wait::{
+        Mode,
+        WaitResult, //
+    },
+};
+use weft_proto::rds::{
+    addr::Addr,
+    cong,
+    counters::Core,
+    sockaddr,
+    uapi::{
+        self,
+        cmsg, //
+    },
+    wire::MAX_MESSAGE, //
+};
+
+/// Bytes of `struct rds_rdma_args`, and where in it the fields are that decide on errors.
+const RDMA_ARGS_LEN: usize = 56;
+const RDMA_ARGS_REMOTE_BYTES: usize = 16;
+const RDMA_ARGS_NR_LOCAL: usize = 32;
+/// Local vectors of one RDMA operation (`UIO_MAXIOV`).
+const RDMA_ARGS_MAX_LOCAL: u64 = 1024;
+
+/// Flags that a sender may set.
+const ACCEPTED_FLAGS: u32 = MSG_DONTWAIT | MSG_CMSG_COMPAT | MSG_ZEROCOPY | MSG_NOSIGNAL | MSG_EOR;
+
+/// Where a message goes.
+struct Route {
+    source: Addr,
+    sport: u16,
+    destination: Addr,
+    dport: u16,
+    scope_id: u32,
+    tos: u8,
+    cached: Option<Arc<Path>>,
+}
+
+/// Sends one message. Sleeps.
+pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Result<usize> {
+    if msg.flags() & !ACCEPTED_FLAGS != 0 {
+        return Err(EOPNOTSUPP);
+    }
+    let route = route(sk, msg)?;
+    let operations = Operations::parse(msg)?;
+    if len.max(operations.remote_bytes) > MAX_MESSAGE as usize || len > sk.send_limit() {
+        return Err(EMSGSIZE);
+    }
+    operations.check(sk, msg)?;
+    let payload = Payload::copy_from(msg.iter(), len)?;
+    let path = match &route.cached {
+        Some(path) => path.clone(),
+        None => find_path(sk, &route)?,
+    };
+    let nonblock = msg.flags() & MSG_DONTWAIT != 0;
+    wake_path(&path);
+    operations.refuse()?;
+    if path.conn.is_destroying() {
+        return Err(EAGAIN);
+    }
+    let mut timeout = sk.sndtimeo(nonblock);
+    wait_for_congestion(sk, &path, route.dport, nonblock, &mut timeout)?;
+    let envelope = Envelope {
+        sport: route.sport,
+        dport: route.dport,
+        flags: 0,
+        extensions: [0; 16],
+    };
+    let message = Message::new(path.clone(), Some(sk.to_aref()), envelope, payload, GFP_KERNEL)?;
+    queue_or_wait(sk, &path, &message, nonblock, timeout)?;
+    sk.rds.count(Core::SendQueued);
+    path.transmit_or_defer();
+    Ok(len)
+}
+
+/// Where a message goes, from its own address or the connected one.
+#[inline]
+fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
+    let named = match msg.name() {
+        Some(name) => Some(sockaddr::check_send(name).map_err(names::errno)?),
+        None => None,
+    };
+    let binding = sk.binding.lock();
+    let (Some(bound), Some(to)) = (&binding.bound, named.or(binding.peer)) else {
+        return Err(ENOTCONN);
+    };
+    let bound_scope = bound.key.scope_id;
+    let mut scope_id = bound_scope;
+    if let Some(named) = named {
+        if named.addr.is_v4_mapped() != bound.key.address.is_v4_mapped() {
+            return Err(EOPNOTSUPP);
+        }
+        if named.scope_id != 0 {
+            if bound_scope != 0 && bound_scope != named.scope_id {
+                return Err(EINVAL);
+            }
+            scope_id = named.scope_id;
+        }
+    }
+    let cached = match &binding.cached {
+        Some((destination, path)) if *destination == to.addr && path.conn.key.tos == binding.tos => {
+            Some(path.clone())
+        }
+        _ => None,
+    };
+    Ok(Route {
+        source: bound.key.address,
+        sport: bound.key.port,
+        destination: to.addr,
+        dport: to.port,
+        scope_id,
+        tos: binding.tos,
+        cached: cached.filter(|path| !path.conn.is_destroying()),
+    })
+}
+
+/// The path for a message, its connection made if need be; remembered for the next one.
+fn find_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
+    let transport = transport(sk)?;
+    let key = ConnKey {
+        peer: route.destination,
+        local: route.source,
+        kind: transport.kind(),
+        tos: route.tos,
+        interface: route.scope_id,
+    };
+    let conn = Conn::get(&sk.net, key, false)?;
+    let path = conn.path(0).ok_or(EAGAIN)?;
+    let replaced = sk.binding.lock().cached.replace((route.destination, path.clone()));
+    drop(replaced);
+    Ok(path)
+}
+
+fn transport(sk: &UserSock) -> Result<TransportRef> {
+    let binding = sk.binding.lock();
+    let attached = binding.attached.as_ref().ok_or(ENOTCONN)?;
+    Ok(attached.transport.clone())
+}
+
+/// Has a path that is down come up.
+#[inline]
+fn wake_path(path: &Arc<Path>) {
+    if path.is_up() {
+        return;
+    }
+    if path.conn.key.kind != Kind::Loop {
+        path.conn.probe(path);
+    }
+    path.connect_if_down();
+}
+
+/// Waits until the destination port takes messages.
+#[inline]
+fn wait_for_congestion(
+    sk: &UserSock,
+    path: &Path,
+    port: u16,
+    nonblock: bool,
+    timeout: &mut i64,
+) -> Result {
+    let map = &path.conn.peer_map;
+    if !map.test(port) {
+        return Ok(());
+    }
+    sock::note_congestion(sk);
+    if nonblock {
+        // ORDERING: A setting on its own.
+        if sk.monitoring.load(Relaxed) {
+            sk.monitor.lock().waiting |= cong::monitor_bit(port);
+            // An update may have come before the monitor was told.
+            if !map.test(port) {
+                return Ok(());
+            }
+        }
+        sk.rds.count(Core::CongSendError);
+        return Err(ENOBUFS);
+    }
+    sk.rds.count(Core::CongSendBlocked);
+    let gone = || path.conn.is_destroying();
+    match map.waiters.wait(Mode::Interruptible, *timeout, || !map.test(port) || gone()) {
+        WaitResult::Ready(_) if gone() => Err(ENETUNREACH),
+        WaitResult::Ready(left) => {
+            *timeout = left;
+            Ok(())
+        }
+        WaitResult::TimedOut => Err(ETIMEDOUT),
+        WaitResult::Signal(error) => Err(error),
+    }
+}
+
+/// Queues a message, waiting for room in the send buffer.
+#[inline]
+fn queue_or_wait(
+    sk: &UserSock,
+    path: &Arc<Path>,
+    message: &Arc<Message>,
+    nonblock: bool,
+    timeout: i64,
+) -> Result {
+    if try_queue(sk, path, message) {
+        return Ok(());
+    }
+    sk.rds.count(Core::SendQueueFull);
+    if nonblock {
+        return Err(EAGAIN);
+    }
+    match sk.wait_interruptible(timeout, || try_queue(sk, path, message)) {
+        WaitResult::Ready(_) => Ok(()),
+        WaitResult::TimedOut => Err(ETIMEDOUT),
+        WaitResult::Signal(error) => Err(error),
+    }
+}
+
+/// Puts a message on its socket's list and its path's queue, if the socket has room for it.
+#[inline]
+fn try_queue(sk: &UserSock, path: &Arc<Path>, message: &Arc<Message>) -> bool {
+    let limit = sk.send_limit();
+    let mut tx = sk.tx.lock();
+    if !tx.has_room(limit) {
+        return false;
+    }
+    // A new message is on no list.
+    if tx.messages.push_back(message.clone()).is_err() {
+        return false;
+    }
+    tx.bytes += message.len();
+    tx.count += 1;
+    path.enqueue(message);
+    true
+}
+
+/// What the control messages of RDS ask for.
+#[derive(Default)]
+struct Operations {
+    remote_bytes: usize,
+    wants_rdma: bool,
+    zerocopy_cookie: bool,
+    error: Option<Error>,
+}
+
+impl Operations {
+    /// Parses the control messages. `EINVAL` if one is malformed.
+    #[inline]
+    fn parse(msg: &MsgSource<'_>) -> Result<Self> {
+        let mut this = Self::default();
+        let (mut first_group, mut second_group) = (false, false);
+        for control in msg.cmsgs() {
+            let control = control?;
+            if control.level != uapi::SOL_RDS {
+                continue;
+            }
+            match control.ty {
+                cmsg::RDMA_ARGS => {
+                    first_group = true;
+                    this.rdma_args(control.data)?;
+                }
+                cmsg::ATOMIC_CSWP
+                | cmsg::ATOMIC_FADD
+                | cmsg::MASKED_ATOMIC_CSWP
+                | cmsg::MASKED_ATOMIC_FADD => {
+                    first_group = true;
+                    this.wants_rdma = true;
+                }
+                cmsg::RDMA_DEST | cmsg::RDMA_MAP => {
+                    second_group = true;
+                    this.wants_rdma = true;
+                }
+                cmsg::ZCOPY_COOKIE => {
+                    second_group = true;
+                    this.zerocopy_cookie = control.data.len() >= 4;
+                    if !this.zerocopy_cookie {
+                        this.error = Some(EINVAL);
+                    }
+                }
+                _ => this.error = Some(EINVAL),
+            }
+        }
+        if first_group && second_group {
+            this.error = Some(EINVAL);
+        }
+        Ok(this)
+    }
+
+    /// Looks into the arguments of an RDMA operation, as far as they decide on errors.
+    fn rdma_args(&mut self, data: &[u8]) -> Result {
+        let field = |offset: usize| -> Result<u64> {
+            let bytes = data.get(offset..offset + 8).ok_or(EINVAL)?;
+            Ok(u64::from_ne_bytes(bytes.try_into().map_err(|_| EINVAL)?))
+        };
+        if data.len() < RDMA_ARGS_LEN {
+            return Err(EINVAL);
+        }
+        self.wants_rdma = true;
+        let bytes = usize::try_from(field(RDMA_ARGS_REMOTE_BYTES)?)?;
+        self.remote_bytes = self.remote_bytes.saturating_add(bytes);
+        match field(RDMA_ARGS_NR_LOCAL)? {
+            0 => self.error = Some(EINVAL),
+            local if local > RDMA_ARGS_MAX_LOCAL => self.error = Some(EMSGSIZE),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Errors that come after those of the size and before those of memory.
+    #[inline]
+    fn check(&self, sk: &UserSock, msg: &MsgSource<'_>) -> Result {
+        if msg.flags() & MSG_ZEROCOPY != 0 {
+            if sk.zerocopy_flag() && transport(sk)?.kind() != Kind::Tcp {
+                return Err(EOPNOTSUPP);
+            }
+            if !self.zerocopy_cookie {
+                return Err(EINVAL);
+            }
+        }
+        self.error.map_or(Ok(()), Err)
+    }
+
+    /// Errors that come once the connection is known: no transport of this version has RDMA, and zero-copy sending
+    /// needs what this version does not have.
+    #[inline]
+    fn refuse(&self) -> Result {
+        if self.zerocopy_cookie {
+            return Err(EINVAL);
+        }
+        if self.wants_rdma {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(())
+    }
+}

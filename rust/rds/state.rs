@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the whole module shares: counters, transports, tunables, the namespaces that exist.
+
+use crate::{
+    netns::NetState,
+    transport::Transports, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+};
+use weft::{
+    global::Global,
+    net::ns::Net,
+    percpu::Counters,
+    time,
+    workqueue::QueueHandle, //
+};
+use weft_proto::rds::counters::Core;
+
+/// The module state, for entry points that get no context.
+pub static RDS: Global<Rds> = Global::new();
+
+/// The module state.
+#[pin_data]
+pub struct Rds {
+    counters: Counters<{ Core::COUNT }>,
+    /// Where the tasks of connection paths run.
+    pub queue: QueueHandle,
+    /// Who can carry messages.
+    #[pin]
+    pub transports: Transports,
+    /// Limits that the administrator can change.
+    pub tunables: Tunables,
+    /// Tells the peer that this is another life of this module; never 0.
+    pub generation: u32,
+    #[pin]
+    namespaces: Mutex<KVec<Arc<NetState>>>,
+}
+
+impl Rds {
+    /// Creates the state; `send_batch` is the module parameter `send_batch_count`.
+    pub fn new(queue: QueueHandle, send_batch: i32) -> Result<Arc<Self>> {
+        let counters = Counters::new()?;
+        Arc::pin_init(
+            pin_init!(Self {
+                counters,
+                queue,
+                transports <- Transports::new(),
+                tunables: Tunables::new(send_batch),
+                generation: time::random_u32() | 1,
+                namespaces <- new_mutex!(KVec::new()),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Counts one event.
+    #[inline]
+    pub fn count(&self, counter: Core) {
+        self.counters.add(counter as usize, 1);
+    }
+
+    /// Counts `amount` events or bytes.
+    #[inline]
+    pub fn count_by(&self, counter: Core, amount: usize) {
+        self.counters.add(counter as usize, amount as u64);
+    }
+
+    /// The value of a counter.
+    pub fn counter(&self, index: usize) -> u64 {
+        self.counters.sum(index)
+    }
+
+    /// Makes a namespace known. Sleeps.
+    pub(crate) fn add_namespace(&self, state: Arc<NetState>) -> Result {
+        self.namespaces.lock().push(state, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Forgets a namespace. Sleeps.
+    pub(crate) fn remove_namespace(&self, state: &Arc<NetState>) {
+        self.namespaces.lock().retain(|known| !Arc::ptr_eq(known, state));
+    }
+
+    /// The state of `net`; `None` before the namespace is set up and after it is gone. Sleeps.
+    pub fn namespace(&self, net: &Net) -> Option<Arc<NetState>> {
+        self.namespaces.lock().iter().find(|state| state.is(net)).cloned()
+    }
+
+    /// Calls `visit` for each namespace. Sleeps.
+    pub(crate) fn for_each_namespace(&self, mut visit: impl FnMut(&Arc<NetState>)) {
+        for state in self.namespaces.lock().iter() {
+            visit(state);
+        }
+    }
+}
+
+/// Limits from `/proc/sys/net/rds`, with their defaults.
+pub struct Tunables {
+    /// Shortest pause between two attempts to connect, in jiffies.
+    pub reconnect_min: Atomic<usize>,
+    /// Longest pause between two attempts to connect, in jiffies.
+    pub reconnect_max: Atomic<usize>,
+    /// Messages sent before one asks for an acknowledgement.
+    pub max_unacked_packets: Atomic<i32>,
+    /// Bytes sent before a message asks for an acknowledgement.
+    pub max_unacked_bytes: Atomic<i32>,
+    /// Whether pings are answered.
+    pub ping_enable: Atomic<i32>,
+    /// Messages that one turn of a sender sends at most.
+    pub send_batch: usize,
+}
+
+impl Tunables {
+    fn new(send_batch: i32) -> Self {
+        Self {
+            reconnect_min: Atomic::new(time::msecs_to_jiffies(1).max(1)),
+            reconnect_max: Atomic::new(time::msecs_to_jiffies(1000)),
+            max_unacked_packets: Atomic::new(8),
+            max_unacked_bytes: Atomic::new(16 << 20),
+            ping_enable: Atomic::new(1),
+            send_batch: match usize::try_from(send_batch) {
+                Ok(0) | Err(_) => usize::MAX,
+                Ok(count) => count,
+            },
+        }
+    }
+
+    /// Whether pings are answered now.
+    #[inline]
+    pub fn answers_pings(&self) -> bool {
+        // ORDERING: A setting on its own.
+        self.ping_enable.load(Relaxed) != 0
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The task of a path: connecting, taking down, and sending and receiving when others could not.
+//!
+//! C counterpart: `net/rds/threads.c` and `rds_conn_shutdown`. C has four work items per path and flags that say which
+//! is pending; here one task does what the events say, in an order that is always safe, so no step can overtake
+//! another.
+
+use crate::{
+    path::Path,
+    send::Outcome, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    },
+};
+use weft::{
+    time,
+    workqueue::{
+        Task,
+        TaskItem, //
+    },
+};
+use weft_proto::rds::{
+    arbitration::Role,
+    backoff::Backoff,
+    counters::Core,
+    state::PathState, //
+};
+
+/// Something for the task to do.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum Event {
+    /// Take the path down.
+    Shutdown = 1,
+    /// Transmit.
+    Send = 2,
+    /// Receive what could not be received for lack of memory.
+    Receive = 4,
+    /// Look at the reconnect time.
+    Connect = 8,
+    /// The transport has a connection of the peer's for the path, if it is down.
+    Accept = 16,
+}
+
+/// What the task is to do.
+pub(crate) struct Events(Atomic<u32>);
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// Adds an event; `false` if it was there already.
+    fn add(&self, event: Event) -> bool {
+        let bit = event as u32;
+        let mut old = self.0.load(Acquire);
+        while old & bit == 0 {
+            // ORDERING: `Full`: the task that takes the event sees why it was set.
+            match self.0.cmpxchg(old, old | bit, Full) {
+                Ok(_) => return true,
+                Err(seen) => old = seen,
+            }
+        }
+        false
+    }
+
+    fn take(&self) -> u32 {
+        self.0.xchg(0, Full)
+    }
+}
+
+/// When to connect again.
+pub(crate) struct Reconnect {
+    backoff: Backoff,
+    /// Jiffies of the next attempt, if one is planned.
+    due: Option<usize>,
+}
+
+impl Reconnect {
+    pub(crate) fn new() -> Self {
+        Self {
+            backoff: Backoff::new(),
+            due: None,
+        }
+    }
+
+    /// The path is up: the next loss is answered at once.
+    pub(crate) fn succeeded(&mut self) {
+        self.backoff.reset();
+        self.due = None;
+    }
+}
+
+/// Jiffies after which a sender or receiver without memory tries again.
+const MEMORY_PAUSE: usize = 2;
+
+impl Path {
+    /// Has the task do something. Any context up to softirq.
+    #[inline]
+    pub fn kick(self: &Arc<Self>, event: Event) {
+        if !self.conn.is_destroying() && self.events.add(event) {
+            Task::reschedule(self, 0);
+        }
+    }
+
+    /// Has the task do something after a pause. Any context up to softirq.
+    fn kick_after(self: &Arc<Self>, event: Event, jiffies: usize) {
+        if !self.conn.is_destroying() && self.events.add(event) {
+            Task::schedule(self, jiffies);
+        }
+    }
+
+    /// Connects at once if the path is down and no attempt is planned. Any context up to softirq.
+    pub fn connect_if_down(self: &Arc<Self>) {
+        if self.state() != PathState::Down {
+            return;
+        }
+        {
+            let mut reconnect = self.reconnect.lock();
+            if reconnect.due.is_some() {
+                return;
+            }
+            reconnect.due = Some(time::jiffies());
+        }
+        self.kick(Event::Connect);
+    }
+
+    /// Plans the next attempt after a loss or failure: at once the first time, then after growing random pauses.
+    ///
+    /// Only the active end does: the other waits for it, so that the two do not cross.
+    fn plan_reconnect(self: &Arc<Self>) {
+        if self.conn.role() != Role::Active && !self.is_loopback() {
+            return;
+        }
+        let tunables = &self.conn.rds.tunables;
+        // ORDERING: Settings on their own.
+        let (min, max) = (
+            tunables.reconnect_min.load(Relaxed),
+            tunables.reconnect_max.load(Relaxed),
+        );
+        {
+            let mut reconnect = self.reconnect.lock();
+            let pause = reconnect.backoff.next_delay(min as u64, max as u64, time::random_u32());
+            let pause = usize::try_from(pause).unwrap_or(max);
+            reconnect.due = Some(time::jiffies().wrapping_add(pause));
+        }
+        self.kick(Event::Connect);
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.conn.key.kind == crate::transport::Kind::Loop
+    }
+
+    /// Connects if the time has come; else has the task run again when it does.
+    fn connect_when_due(self: &Arc<Self>) {
+        {
+            let mut reconnect = self.reconnect.lock();
+            let Some(due) = reconnect.due else {
+                return;
+            };
+            let left = due.wrapping_sub(time::jiffies());
+            // Jiffies wrap: more than half the range ahead is in the past.
+            if left != 0 && left <= usize::MAX / 2 {
+                drop(reconnect);
+                self.kick_after(Event::Connect, left);
+                return;
+            }
+            reconnect.due = None;
+        }
+        if self.index > 0 && self.conn.role() != Role::Active {
+            return;
+        }
+        if !self.transition(PathState::Down, PathState::Connecting) {
+            return;
+        }
+        if let Err(error) = self.ops.connect(self) {
+            if self.transition(PathState::Connecting, PathState::Down) {
+                self.plan_reconnect();
+            } else {
+                pr_debug!("connect of a path that was dropped failed: {:?}\n", error);
+                self.drop_path();
+            }
+        }
+    }
+
+    /// Takes the path down and plans to connect again.
+    fn shut_down(self: &Arc<Self>) {
+        if self.state() != PathState::Down {
+            if self.state() == PathState::Connecting {
+                // A drop that lost a race; go the way through Error.
+                self.transition(PathState::Connecting, PathState::Error);
+            }
+            if !self.transition(PathState::Error, PathState::Disconnecting)
+                && !self.transition(PathState::Up, PathState::Disconnecting)
+            {
+                return;
+            }
+            self.take_down(false);
+            if !self.transition(PathState::Disconnecting, PathState::Down) {
+                // Dropped again meanwhile: the event for that is set, and its turn finishes the job.
+                self.kick(Event::Shutdown);
+                return;
+            }
+        }
+        self.reconnect.lock().due = None;
+        if self.index == 0 && self.conn.transport.max_paths() > 0 && !self.is_loopback() {
+            self.conn.probe(self);
+        }
+        self.plan_reconnect();
+        self.ops.slot_available(self);
+    }
+
+    /// Closes what carries the path and puts what was not acknowledged back in the queue. Sleeps.
+    fn take_down(self: &Arc<Self>, destroy: bool) {
+        let mut xmit = self.xmit.lock();
+        self.ops.shutdown(self, destroy);
+        self.conn.rds.count(Core::ConnReset);
+        self.reset_transmit(&mut xmit);
+    }
+
+    /// Has the task go on where a turn of the transmitter ended.
+    pub(crate) fn finish_turn(self: &Arc<Self>, outcome: Outcome) {
+        match outcome {
+            Outcome::NoMemory => {
+                self.conn.rds.count(Core::SendDelayedRetry);
+                self.kick_after(Event::Send, MEMORY_PAUSE);
+            }
+            Outcome::More => {
+                self.conn.rds.count(Core::SendImmediateRetry);
+                self.kick(Event::Send);
+            }
+            Outcome::Done => {}
+        }
+    }
+
+    fn receive_in_task(self: &Arc<Self>) {
+        match self.ops.receive(self) {
+            Err(ENOMEM) => {
+                self.conn.rds.count(Core::RecvDelayedRetry);
+                self.kick_after(Event::Receive, MEMORY_PAUSE);
+            }
+            Err(_) | Ok(()) => {}
+        }
+    }
+
+    /// Ends the path: nothing is waited for but a task that runs now. Sleeps.
+    pub(crate) fn destroy(self: &Arc<Self>) {
+        // The connection is marked, so a task that starts after this does nothing.
+        Task::cancel_sync(self);
+        self.take_down(true);
+        self.purge();
+    }
+}
+
+impl TaskItem<0> for Path {
+    fn run(this: Arc<Self>) {
+        let events = this.events.take();
+        let has = |event: Event| events & event as u32 != 0;
+        if this.conn.is_destroying() {
+            return;
+        }
+        if has(Event::Shutdown) {
+            this.shut_down();
+        }
+        if has(Event::Accept) && this.state() == PathState::Down {
+            this.ops.slot_available(&this);
+        }
+        // The time of an attempt may have been planned by any of the above.
+        this.connect_when_due();
+        if this.is_up() {
+            if has(Event::Receive) {
+                this.receive_in_task();
+            }
+            if has(Event::Send) {
+                this.finish_turn(this.transmit());
+            }
+        }
+    }
+}
