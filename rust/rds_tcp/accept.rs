@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Accepting connections.
+//!
+//! C counterpart: `net/rds/tcp_listen.c`. C parks a connection for which there is no free path in a place of which
+//! each namespace has one, and accepts nothing more until it is taken. Here the task hands each connection to the path
+//! it is for and goes on; what a path does with it is its own affair.
+
+use crate::path::TcpPath;
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+};
+use rds::{
+    conn::{
+        Conn,
+        ConnKey, //
+    },
+    netns::NetState,
+    transport::Kind, //
+};
+use weft::{
+    new_task,
+    net::tcp::{
+        KernelSocket,
+        ListenCallbacks,
+        Listener,
+        Shutdown, //
+    },
+    workqueue::{
+        QueueHandle,
+        Task,
+        TaskItem, //
+    },
+};
+use weft_proto::rds::{
+    addr::Addr,
+    arbitration::{
+        self,
+        Accepted, //
+    },
+};
+
+/// The task that accepts connections in one namespace.
+#[pin_data]
+pub(crate) struct Acceptor {
+    net: Arc<NetState>,
+    listener: Listener,
+    #[pin]
+    task: Task<Acceptor>,
+}
+
+weft::impl_has_task! { impl HasTask<0> for Acceptor { self.task } }
+
+impl Acceptor {
+    pub(crate) fn new(net: Arc<NetState>, listener: Listener, queue: QueueHandle) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                net,
+                listener,
+                task <- new_task!(queue, "rds_tcp_accept"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Starts to listen. The listener refers to the acceptor until the namespace is left.
+    pub(crate) fn start(self: &Arc<Self>, backlog: i32) -> Result {
+        self.listener.listen(backlog, self.clone())
+    }
+
+    /// Waits for the task to end; what is accepted after this finds no connection to go to. Sleeps.
+    pub(crate) fn stop(self: &Arc<Self>) {
+        Task::cancel_sync(self);
+    }
+
+    /// Gives a connection to its path, or refuses it.
+    fn dispatch(&self, socket: KernelSocket) -> Result {
+        let (local, peer) = (socket.local(), socket.peer());
+        let key = ConnKey {
+            peer: Addr(peer.addr),
+            local: Addr(local.addr),
+            kind: Kind::Tcp,
+            tos: 0,
+            interface: socket.interface(),
+        };
+        let conn = Conn::get(&self.net, key, true)?;
+        match arbitration::accepted(conn.role(), conn.paths_in_use()) {
+            Accepted::Refuse { connect_back } => {
+                // The peer has something to say, but connections go the other way.
+                if connect_back {
+                    if let Some(path) = conn.path(0) {
+                        path.connect_if_down();
+                    }
+                }
+                refuse(socket);
+            }
+            Accepted::TakeSlot => {
+                let path = conn.path(0).ok_or(ENETDOWN)?;
+                match path.ops.as_any().downcast_ref::<TcpPath>() {
+                    Some(tcp) => tcp.offer(&path, socket),
+                    None => refuse(socket),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Resets a connection: nothing was or will be read from it.
+pub(crate) fn refuse(socket: KernelSocket) {
+    socket.no_linger();
+    // The drop resets the connection in any case.
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
+impl ListenCallbacks for Acceptor {
+    fn ready(this: ArcBorrow<'_, Self>) {
+        Task::schedule(&this.into(), 0);
+    }
+}
+
+impl TaskItem<0> for Acceptor {
+    fn run(this: Arc<Self>) {
+        while let Ok(socket) = this.listener.accept() {
+            if let Err(error) = this.dispatch(socket) {
+                pr_debug!("RDS/tcp: connection refused: {:?}\n", error);
+            }
+        }
+    }
+}

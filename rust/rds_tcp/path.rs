@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One path over TCP: connecting, sending, being told by TCP, taking down.
+//!
+//! C counterpart: `net/rds/tcp.c`, `tcp_connect.c`, `tcp_send.c`.
+
+use crate::{
+    accept,
+    stream::Rx,
+    Shared, //
+};
+use core::any::Any;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        ArcBorrow,
+        Mutex, //
+    },
+};
+use rds::{
+    info::Sink,
+    message::{
+        Message,
+        Payload, //
+    },
+    path::Path,
+    transport::PathOps,
+    worker::Event, //
+};
+use weft::{
+    net::tcp::{
+        Attached,
+        CallbackSk,
+        Family,
+        KernelSocket,
+        Shutdown,
+        SocketAddr6,
+        TcpCallbacks,
+        TcpState,
+        Unsent, //
+    },
+    new_spinlock_bh,
+    sync::{
+        bh::SpinLockBh,
+        wait::{
+            Mode,
+            WaitQueue,
+            WaitResult, //
+        },
+    },
+    time, //
+};
+use weft_proto::rds::{
+    addr::Addr,
+    arbitration::{
+        self,
+        Established, //
+    },
+    counters::Tcp,
+    info as record,
+    path::SourcePorts,
+    state::PathState,
+    uapi,
+    window,
+    wire::{
+        HEADER_LEN,
+        TCP_PORT, //
+    },
+};
+use zerocopy::IntoBytes;
+
+/// Seconds of silence before the first keepalive probe, and between two.
+const KEEPALIVE_SECONDS: i32 = 5;
+/// Unanswered probes before the connection counts as lost.
+const KEEPALIVE_COUNT: i32 = 5;
+
+/// How long a path that is taken down waits for what the peer still sends, in steps.
+const DRAIN_STEP_MS: u32 = 100;
+const DRAIN_STEPS: usize = 50;
+
+/// Connections of one peer that may wait for its path to be free.
+const MOST_PARKED: usize = 8;
+
+/// The socket of a path.
+struct Slot {
+    attached: Option<Attached<Hooks>>,
+    /// The path is destroyed: no socket is attached any more.
+    closed: bool,
+}
+
+/// What TCP tells about: the callbacks' owner.
+struct Hooks {
+    path: Arc<Path>,
+    inner: Arc<Inner>,
+}
+
+/// The addresses of a connection, for information.
+#[derive(Clone, Copy)]
+struct Ends {
+    local: SocketAddr6,
+    peer: SocketAddr6,
+}
+
+/// The state of a path that its socket's callbacks share.
+#[pin_data]
+struct Inner {
+    shared: Arc<Shared>,
+    #[pin]
+    socket: Mutex<Slot>,
+    /// Connections that the peer opened while the path was not free, oldest first.
+    #[pin]
+    parked: Mutex<KVec<KernelSocket>>,
+    #[pin]
+    rx: SpinLockBh<Rx>,
+    #[pin]
+    ends: SpinLockBh<Option<Ends>>,
+    /// Woken when everything was read, or the peer will send no more.
+    #[pin]
+    drained: WaitQueue,
+    /// Group of source ports tried last.
+    port_group: Atomic<u32>,
+    last_sent_next: Atomic<u32>,
+    last_expected_una: Atomic<u32>,
+    last_seen_una: Atomic<u32>,
+}
+
+/// The transport's side of a path.
+pub(crate) struct TcpPath(Arc<Inner>);
+
+impl TcpPath {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Result<Arc<Self>> {
+        let inner = Arc::pin_init(
+            pin_init!(Inner {
+                shared: shared.clone(),
+                socket <- new_mutex!(Slot { attached: None, closed: false }, "rds_tcp_socket"),
+                parked <- new_mutex!(KVec::new(), "rds_tcp_parked"),
+                rx <- new_spinlock_bh!(Rx::default(), "rds_tcp_rx"),
+                ends <- new_spinlock_bh!(None, "rds_tcp_ends"),
+                drained <- weft::new_wait_queue!("rds_tcp_drained"),
+                port_group: Atomic::new(0),
+                last_sent_next: Atomic::new(0),
+                last_expected_una: Atomic::new(0),
+                last_seen_una: Atomic::new(0),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(Arc::new(Self(inner), GFP_KERNEL)?)
+    }
+
+    /// Takes a connection that the peer opened. Sleeps, but waits for no peer.
+    ///
+    /// The peer opens one only if it has no other, so a connection that the path has now is stale: it is taken down,
+    /// and what the peer knows to have arrived on it is delivered before anything of the new one.
+    pub(crate) fn offer(&self, path: &Arc<Path>, socket: KernelSocket) {
+        {
+            let mut parked = self.0.parked.lock();
+            if parked.len() >= MOST_PARKED || parked.reserve(1, GFP_KERNEL).is_err() {
+                drop(parked);
+                accept::refuse(socket);
+                return;
+            }
+            // There is room, as was just made sure.
+            let _ = parked.push_within_capacity(socket);
+        }
+        match path.state() {
+            PathState::Up | PathState::Connecting => path.drop_path(),
+            _ => path.kick(Event::Accept),
+        }
+    }
+
+    fn next_parked(&self) -> Option<KernelSocket> {
+        let mut parked = self.0.parked.lock();
+        if parked.is_empty() {
+            return None;
+        }
+        parked.remove(0).ok()
+    }
+}
+
+impl Inner {
+    /// Makes a socket the path's own.
+    fn attach(self: &Arc<Self>, slot: &mut Slot, path: &Arc<Path>, socket: KernelSocket) -> Result {
+        if slot.closed {
+            return Err(ENETDOWN);
+        }
+        socket.set_keepalive(KEEPALIVE_SECONDS, KEEPALIVE_SECONDS, KEEPALIVE_COUNT)?;
+        self.rx.lock().reset();
+        let hooks = Arc::new(
+            Hooks {
+                path: path.clone(),
+                inner: self.clone(),
+            },
+            GFP_KERNEL,
+        )?;
+        slot.attached = Some(socket.attach(hooks)?);
+        Ok(())
+    }
+
+    /// Sets the options that every socket of this transport has.
+    fn tune(&self, path: &Path, socket: &KernelSocket) {
+        socket.set_nodelay();
+        if let Some(buffers) = self.shared.buffers_of(&path.conn.net) {
+            let (send, receive) = buffers.sizes();
+            if send.is_some() || receive.is_some() {
+                socket.set_buffers(send, receive);
+            }
+        }
+    }
+
+    /// Makes an accepted connection the path's own, if it is free.
+    fn adopt(self: &Arc<Self>, path: &Arc<Path>, socket: KernelSocket) -> Result {
+        let mut slot = self.socket.lock();
+        if !path.transition(PathState::Down, PathState::Connecting) {
+            return Err(EBUSY);
+        }
+        self.tune(path, &socket);
+        self.note_ends(&socket);
+        if let Err(error) = self.attach(&mut slot, path, socket) {
+            path.transition(PathState::Connecting, PathState::Down);
+            return Err(error);
+        }
+        path.complete();
+        if let Some(attached) = &slot.attached {
+            // What happened before the callbacks were in place was told to nobody.
+            if matches!(
+                attached.state(),
+                TcpState::CloseWait | TcpState::LastAck | TcpState::Close
+            ) {
+                path.drop_path();
+            } else {
+                path.kick(Event::Receive);
+            }
+        }
+        if path.conn.paths_unknown() {
+            path.conn.probe(path);
+        }
+        Ok(())
+    }
+
+    fn note_ends(&self, socket: &KernelSocket) {
+        *self.ends.lock() = Some(Ends {
+            local: socket.local(),
+            peer: socket.peer(),
+        });
+    }
+
+    /// Binds to a source port that tells the peer which path this is.
+    fn bind_source(&self, path: &Path, socket: &KernelSocket, range: (u16, u16)) -> Result {
+        let key = &path.conn.key;
+        let mut ports = SourcePorts::new(
+            range.0,
+            range.1,
+            usize::from(path.index),
+            // ORDERING: Only the path's task connects.
+            self.port_group.load(Relaxed),
+        );
+        let mut result = Err(EADDRINUSE);
+        while let Some(port) = ports.next() {
+            result = socket.bind(&SocketAddr6 {
+                addr: key.local.0,
+                port,
+                scope_id: key.interface,
+            });
+            if result.is_ok() {
+                break;
+            }
+        }
+        self.port_group.store(ports.group(), Relaxed);
+        result
+    }
+
+    /// Reads what has arrived, in process context.
+    fn receive_from(&self, path: &Arc<Path>, attached: &Attached<Hooks>) -> Result {
+        let mut locked = attached.lock();
+        let result = locked.read_sock(|chunk| self.rx.lock().read(path, chunk));
+        self.after_read(path, result.map(|_| ()))
+    }
+
+    /// What follows from the end of a read.
+    #[inline]
+    fn after_read(&self, path: &Arc<Path>, result: Result) -> Result {
+        if matches!(result, Err(EPROTO)) {
+            path.drop_path();
+        }
+        result
+    }
+
+    /// Waits until the peer has sent its last byte and all is delivered, or the time is up.
+    ///
+    /// What TCP has acknowledged must not be thrown away: the peer has forgotten it.
+    fn drain(&self, path: &Arc<Path>, attached: &Attached<Hooks>) {
+        let step = i64::try_from(time::msecs_to_jiffies(DRAIN_STEP_MS)).unwrap_or(1);
+        for _ in 0..DRAIN_STEPS {
+            // A lack of memory is met by trying again.
+            let _ = self.receive_from(path, attached);
+            let done = || attached.state().peer_is_done() && attached.receive_queue_empty();
+            if self.rx.lock().is_refused() || path.conn.is_destroying() {
+                attached.no_linger();
+                return;
+            }
+            if let WaitResult::Ready(_) = self.drained.wait(Mode::Uninterruptible, step, done) {
+                return;
+            }
+        }
+    }
+}
+
+impl PathOps for TcpPath {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn connect(&self, path: &Arc<Path>) -> Result {
+        let inner = &self.0;
+        let conn = &path.conn;
+        let mut slot = inner.socket.lock();
+        let net = conn.net.net().ok_or(ENETDOWN)?;
+        let family = if conn.key.local.is_v4_mapped() {
+            Family::V4
+        } else {
+            Family::V6
+        };
+        let socket = KernelSocket::create(&net, family)?;
+        inner.tune(path, &socket);
+        inner.bind_source(path, &socket, net.local_port_range())?;
+        let peer = SocketAddr6 {
+            addr: conn.key.peer.0,
+            port: TCP_PORT,
+            scope_id: conn.key.interface,
+        };
+        *inner.ends.lock() = Some(Ends {
+            local: socket.local(),
+            peer,
+        });
+        // From the connect on, the callbacks decide what becomes of the path.
+        inner.attach(&mut slot, path, socket)?;
+        let result = match &slot.attached {
+            Some(attached) => attached.connect(&peer),
+            None => Err(ENETDOWN),
+        };
+        if result.is_err() {
+            slot.attached = None;
+        }
+        result
+    }
+
+    fn shutdown(&self, path: &Arc<Path>, destroy: bool) {
+        let inner = &self.0;
+        let mut slot = inner.socket.lock();
+        if destroy {
+            slot.closed = true;
+            let parked = core::mem::take(&mut *inner.parked.lock());
+            parked.into_iter().for_each(accept::refuse);
+        }
+        if let Some(attached) = slot.attached.take() {
+            if destroy {
+                attached.no_linger();
+            } else {
+                // An error means that there is no connection any more.
+                let _ = attached.shutdown(Shutdown::Send);
+                inner.drain(path, &attached);
+            }
+            let una = attached.lock().snd_una();
+            inner.last_seen_una.store(una, Relaxed);
+            path.drop_acked(|end| window::tcp_acked(end, una));
+            attached.detach();
+        }
+        *inner.ends.lock() = None;
+        inner.rx.lock().reset();
+    }
+
+    #[inline]
+    fn send(&self, path: &Arc<Path>, message: &Arc<Message>, offset: usize, more: bool) -> Result<usize> {
+        let inner = &self.0;
+        let slot = inner.socket.lock();
+        let attached = slot.attached.as_ref().ok_or(ENOTCONN)?;
+        if offset == 0 {
+            let next = attached.write_seq();
+            let end = window::tcp_end_sequence(next, u32::try_from(message.len())?);
+            message.set_end(end);
+            // ORDERING: For information only.
+            inner.last_sent_next.store(next, Relaxed);
+            inner.last_expected_una.store(end.wrapping_add(1), Relaxed);
+        }
+        // TCP tells of acknowledgements only while it believes that somebody waits for room.
+        attached.set_nospace();
+        let header = message.header();
+        let head = header.as_bytes().get(offset..).unwrap_or(&[]);
+        let body_offset = offset.saturating_sub(HEADER_LEN);
+        let (copied, body) = match &message.payload {
+            Payload::Inline(bytes) => (bytes.get(body_offset..).unwrap_or(&[]), None),
+            Payload::Frags(frags) => (&[][..], Some(frags)),
+        };
+        let result = attached.send_message(&Unsent {
+            head,
+            copied,
+            body,
+            body_offset,
+            more,
+        });
+        match result {
+            Err(EAGAIN) => {
+                inner.shared.count(Tcp::SndbufFull);
+                Err(EAGAIN)
+            }
+            Err(error) => {
+                if path.is_up() {
+                    weft::pr_ratelimited!(
+                        pr_warn,
+                        "RDS/tcp: send to {} on cp [{}]returned {}, disconnecting and reconnecting\n",
+                        weft::fmt::Plain(path.conn.key.peer),
+                        path.index,
+                        error.to_errno()
+                    );
+                    path.drop_path();
+                }
+                Err(error)
+            }
+            sent => sent,
+        }
+    }
+
+    fn flush(&self) {
+        if let Some(attached) = &self.0.socket.lock().attached {
+            attached.set_cork(false);
+        }
+    }
+
+    fn receive(&self, path: &Arc<Path>) -> Result {
+        let slot = self.0.socket.lock();
+        match &slot.attached {
+            Some(attached) => self.0.receive_from(path, attached),
+            None => Ok(()),
+        }
+    }
+
+    fn info(&self, path: &Path, option: i32, sink: &mut Sink) {
+        let inner = &self.0;
+        let Some(ends) = *inner.ends.lock() else {
+            return;
+        };
+        let (header_missing, data_missing) = inner.rx.lock().missing();
+        let full = record::TcpSocket6 {
+            local_addr: Addr(ends.local.addr),
+            local_port: ends.local.port.into(),
+            peer_addr: Addr(ends.peer.addr),
+            peer_port: ends.peer.port.into(),
+            hdr_rem: (header_missing as u64).into(),
+            data_rem: (data_missing as u64).into(),
+            last_sent_nxt: inner.last_sent_next.load(Relaxed).into(),
+            last_expected_una: inner.last_expected_una.load(Relaxed).into(),
+            last_seen_una: inner.last_seen_una.load(Relaxed).into(),
+        };
+        if option == uapi::info::TCP_SOCKETS6 {
+            sink.push(&full);
+        } else if let Some(short) = full.to_v4(path.conn.key.tos) {
+            sink.push(&short);
+        }
+    }
+
+    fn slot_available(&self, path: &Arc<Path>) {
+        while path.state() == PathState::Down {
+            let Some(socket) = self.next_parked() else {
+                return;
+            };
+            if let Err(error) = self.0.adopt(path, socket) {
+                pr_debug!("RDS/tcp: accepted connection dropped: {:?}\n", error);
+            }
+        }
+    }
+}
+
+impl TcpCallbacks for Hooks {
+    fn data_ready(this: ArcBorrow<'_, Self>, sk: &mut CallbackSk<'_>) {
+        let (path, inner) = (&this.path, &this.inner);
+        inner.shared.count(Tcp::DataReadyCalls);
+        let result = sk.read_sock(|chunk| inner.rx.lock().read(path, chunk));
+        if matches!(inner.after_read(path, result.map(|_| ())), Err(ENOMEM)) {
+            path.kick(Event::Receive);
+        }
+        if sk.receive_queue_empty() {
+            inner.drained.wake_all();
+        }
+    }
+
+    fn write_space(this: ArcBorrow<'_, Self>, sk: &CallbackSk<'_>) {
+        let (path, inner) = (&this.path, &this.inner);
+        inner.shared.count(Tcp::WriteSpaceCalls);
+        let una = sk.snd_una();
+        // ORDERING: For information only.
+        inner.last_seen_una.store(una, Relaxed);
+        let waiting = path.drop_acked(|end| window::tcp_acked(end, una));
+        if waiting && sk.has_send_space() {
+            path.kick(Event::Send);
+        }
+    }
+
+    fn state_change(this: ArcBorrow<'_, Self>, _sk: &CallbackSk<'_>, state: TcpState) {
+        let (path, inner) = (&this.path, &this.inner);
+        match state {
+            TcpState::Established => match arbitration::established(path.conn.role()) {
+                Established::Up => path.complete(),
+                // The peer has taken notice; it connects the right way round.
+                Established::Drop => path.drop_path(),
+            },
+            TcpState::Closing | TcpState::TimeWait => inner.drained.wake_all(),
+            TcpState::CloseWait | TcpState::LastAck | TcpState::Close => {
+                inner.drained.wake_all();
+                path.drop_path();
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Putting messages together from the TCP stream.
+//!
+//! C counterpart: `net/rds/tcp_recv.c`. Unlike C a message that is longer than any sender may make it is refused when
+//! its header arrives, so what a peer can make this host keep is bounded.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rds::{
+    incoming::{
+        Data,
+        Slot,
+        Trace, //
+    },
+    path::Path,
+    recv, //
+};
+use weft::{
+    net::{
+        skb::SkbQueue,
+        tcp::{
+            GatherSkb,
+            SkbChunk, //
+        },
+    },
+    time, //
+};
+use weft_proto::rds::{
+    stream::Reassembly,
+    wire::{
+        Header,
+        CONG_MAP_BYTES,
+        HEADER_LEN, //
+    },
+};
+
+/// Payloads up to this many bytes are copied out of the network buffers: that costs less than keeping those.
+const COPY_LIMIT: usize = 1024;
+
+/// Pieces of a longer payload up to this many bytes are gathered, so that a peer that sends a message in tiny segments
+/// cannot make this host keep a network buffer for each.
+const GATHER_LIMIT: usize = 1024;
+
+/// The payload of the message that is being received.
+enum Partial {
+    /// Copied: the bytes, and how many of them have arrived.
+    Copied(KVec<u8>, usize),
+    /// Kept as it came.
+    Kept(SkbQueue, Option<GatherSkb>),
+}
+
+/// What is being received.
+#[derive(Default)]
+pub(crate) struct Rx {
+    reassembly: Reassembly,
+    slot: Option<Slot>,
+    header: Option<Header>,
+    partial: Option<Partial>,
+    trace: Trace,
+    /// The peer broke the protocol: nothing more of this connection is read.
+    refused: bool,
+}
+
+impl Rx {
+    /// Begins anew, for another connection.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether the peer broke the protocol.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Bytes missing of the header and of the payload.
+    pub(crate) fn missing(&self) -> (usize, usize) {
+        if self.header.is_some() {
+            (0, self.reassembly.data_remaining())
+        } else {
+            (self.reassembly.header_needed(), 0)
+        }
+    }
+
+    /// Takes in what has arrived and delivers each message that is whole.
+    ///
+    /// `ENOMEM` leaves the rest to be read again. `EPROTO` if the peer broke the protocol.
+    pub(crate) fn read(&mut self, path: &Arc<Path>, chunk: &mut SkbChunk<'_>) -> Result {
+        while !chunk.is_empty() {
+            if self.refused {
+                return Err(EPROTO);
+            }
+            if self.header.is_none() {
+                self.read_header(path, chunk)?;
+            }
+            if self.header.is_some() {
+                self.read_payload(chunk)?;
+                if self.reassembly.message_complete() {
+                    self.deliver(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads header bytes; sets `header` when it is complete.
+    #[inline]
+    fn read_header(&mut self, path: &Arc<Path>, chunk: &mut SkbChunk<'_>) -> Result {
+        if self.slot.is_none() {
+            self.slot = Some(Slot::new(chunk.gfp())?);
+            self.trace.header = time::local_clock();
+        }
+        let mut bytes = [0; HEADER_LEN];
+        let wanted = self.reassembly.header_needed().min(chunk.len());
+        let bytes = bytes.get_mut(..wanted).ok_or(EINVAL)?;
+        chunk.copy_to(bytes)?;
+        self.reassembly.push_header(bytes);
+        match self.reassembly.take_header() {
+            None => Ok(()),
+            Some(Ok(header)) => {
+                self.header = Some(header);
+                self.trace.start = time::local_clock();
+                Ok(())
+            }
+            Some(Err(refusal)) => {
+                self.refused = true;
+                weft::pr_ratelimited!(
+                    pr_warn,
+                    "RDS/tcp: {} sent a bad header ({:?}), disconnecting\n",
+                    weft::fmt::Plain(path.conn.key.peer),
+                    refusal
+                );
+                Err(EPROTO)
+            }
+        }
+    }
+
+    /// Reads payload bytes as far as they have arrived.
+    #[inline]
+    fn read_payload(&mut self, chunk: &mut SkbChunk<'_>) -> Result {
+        let remaining = self.reassembly.data_remaining();
+        let len = remaining.min(chunk.len());
+        if len == 0 {
+            return Ok(());
+        }
+        let partial = match &mut self.partial {
+            Some(partial) => partial,
+            None => {
+                let is_map = self.header.as_ref().is_some_and(Header::is_congestion_map);
+                self.partial.insert(if remaining <= COPY_LIMIT || is_map {
+                    Partial::Copied(KVec::from_elem(0, remaining, chunk.gfp())?, 0)
+                } else {
+                    Partial::Kept(SkbQueue::new(), None)
+                })
+            }
+        };
+        match partial {
+            Partial::Copied(bytes, filled) => {
+                let space = bytes.get_mut(*filled..*filled + len).ok_or(EINVAL)?;
+                chunk.copy_to(space)?;
+                *filled += len;
+            }
+            Partial::Kept(skbs, gathered) => return keep(skbs, gathered, chunk, len, &mut self.reassembly),
+        }
+        self.reassembly.consume_data(len);
+        Ok(())
+    }
+
+    /// Delivers the message that is whole.
+    #[inline]
+    fn deliver(&mut self, path: &Arc<Path>) {
+        let (Some(header), Some(slot)) = (self.header.take(), self.slot.take()) else {
+            return;
+        };
+        let partial = self.partial.take();
+        self.reassembly.reset();
+        let data = match partial {
+            Some(Partial::Copied(bytes, _)) => Data::Inline(bytes),
+            Some(Partial::Kept(mut skbs, gathered)) => {
+                if let Some(gathered) = gathered {
+                    skbs.push(gathered.into_skb());
+                }
+                Data::Skbs(skbs)
+            }
+            None => Data::Inline(KVec::new()),
+        };
+        if header.is_congestion_map() {
+            if let Data::Inline(bytes) = &data {
+                if bytes.len() == CONG_MAP_BYTES {
+                    recv::congestion_map(path, bytes);
+                }
+            }
+            return;
+        }
+        let arrival = recv::Arrival {
+            slot,
+            source: path.conn.key.peer,
+            destination: path.conn.key.local,
+            map: &path.conn.local_map,
+            header,
+            trace: self.trace,
+            data,
+        };
+        recv::deliver(path, arrival);
+    }
+}
+
+/// Keeps the next `len` bytes: small pieces copied together, large ones in the buffer they came in.
+fn keep(
+    skbs: &mut SkbQueue,
+    gathered: &mut Option<GatherSkb>,
+    chunk: &mut SkbChunk<'_>,
+    len: usize,
+    reassembly: &mut Reassembly,
+) -> Result {
+    if len > GATHER_LIMIT {
+        let skb = chunk.extract(len)?;
+        if let Some(before) = gathered.take() {
+            skbs.push(before.into_skb());
+        }
+        skbs.push(skb);
+        reassembly.consume_data(len);
+        return Ok(());
+    }
+    if gathered.as_ref().is_some_and(|gathered| gathered.room() < len) {
+        if let Some(full) = gathered.take() {
+            skbs.push(full.into_skb());
+        }
+    }
+    let target = match gathered {
+        Some(target) => target,
+        None => gathered.insert(GatherSkb::new(chunk)?),
+    };
+    target.append(chunk, len)?;
+    reassembly.consume_data(len);
+    Ok(())
+}
