@@ -75,7 +75,10 @@ impl Conn {
         let peer = PeerCaps::parse(extensions);
         let restarted = {
             let mut handshake = self.handshake.lock();
-            handshake.paths = handshake::settle_paths(OWN_PATHS, peer.npaths);
+            // A peer that says nothing of paths now may have said it before.
+            if peer.npaths.is_some() || handshake.paths == 0 {
+                handshake.paths = handshake::settle_paths(OWN_PATHS, peer.npaths);
+            }
             handshake.probing = false;
             let restarted = handshake::generation_changed(handshake.peer_generation, peer.generation);
             if let Some(generation) = peer.generation.filter(|&generation| generation != 0) {

@@ -25,7 +25,8 @@ use weft::{
         ns::{
             Net,
             PerNetData,
-            ScopedNet, //
+            ScopedNet,
+            WeakNet, //
         },
         sysctl::{
             Entry,
@@ -55,21 +56,24 @@ pub(crate) struct Context {
     pub(crate) queue: QueueHandle,
 }
 
-/// Sizes of socket buffers, in bytes; 0 leaves them to TCP.
-pub(crate) struct Buffers {
-    net: Arc<NetState>,
+/// What paths need of their namespace, and the values of `net.rds.tcp`.
+pub(crate) struct Space {
+    /// Where sockets are made.
+    pub(crate) net: WeakNet,
+    rds: Arc<NetState>,
+    /// Sizes of socket buffers, in bytes; 0 leaves them to TCP.
     send: Atomic<i32>,
     receive: Atomic<i32>,
 }
 
-impl Buffers {
-    /// Whether these are the sizes for `net`.
+impl Space {
+    /// Whether this is the namespace of `net`.
     pub(crate) fn is_of(&self, net: &Arc<NetState>) -> bool {
-        Arc::ptr_eq(&self.net, net)
+        Arc::ptr_eq(&self.rds, net)
     }
 
     /// The sizes to set; `None` leaves one to TCP.
-    pub(crate) fn sizes(&self) -> (Option<i32>, Option<i32>) {
+    pub(crate) fn buffer_sizes(&self) -> (Option<i32>, Option<i32>) {
         // ORDERING: Settings on their own.
         let size = |cell: &Atomic<i32>| Some(cell.load(Relaxed)).filter(|&bytes| bytes > 0);
         (size(&self.send), size(&self.receive))
@@ -77,7 +81,7 @@ impl Buffers {
 
     /// Has every connection of the namespace made anew, with the new sizes.
     fn reset_connections(&self) {
-        self.net.for_each_connection(|conn| {
+        self.rds.for_each_connection(|conn| {
             if conn.key.kind == Kind::Tcp {
                 conn.for_each_path(|path| {
                     if path.state() != PathState::Down {
@@ -89,19 +93,19 @@ impl Buffers {
     }
 }
 
-static SYSCTL: [Entry<Buffers>; 2] = [
-    Entry::int(c"rds_tcp_sndbuf", |buffers: &Buffers| &buffers.send, MIN_SNDBUF, i32::MAX)
-        .on_write(Buffers::reset_connections),
-    Entry::int(c"rds_tcp_rcvbuf", |buffers: &Buffers| &buffers.receive, MIN_RCVBUF, i32::MAX)
-        .on_write(Buffers::reset_connections),
+static SYSCTL: [Entry<Space>; 2] = [
+    Entry::int(c"rds_tcp_sndbuf", |space: &Space| &space.send, MIN_SNDBUF, i32::MAX)
+        .on_write(Space::reset_connections),
+    Entry::int(c"rds_tcp_rcvbuf", |space: &Space| &space.receive, MIN_RCVBUF, i32::MAX)
+        .on_write(Space::reset_connections),
 ];
 
 /// The transport in one namespace.
 #[pin_data]
 pub(crate) struct TcpNet {
     shared: Arc<Shared>,
-    buffers: Arc<Buffers>,
-    _sysctl: SysctlTable<Buffers>,
+    space: Arc<Space>,
+    _sysctl: SysctlTable<Space>,
     acceptor: Arc<Acceptor>,
 }
 
@@ -125,21 +129,22 @@ impl PerNetData for TcpNet {
         pin_init::pin_init_scope(|| {
             let shared = context.shared.clone();
             let state = shared.rds.namespace(net).ok_or(ENODEV)?;
-            let buffers = Arc::new(
-                Buffers {
-                    net: state.clone(),
+            let space = Arc::new(
+                Space {
+                    net: WeakNet::new(net)?,
+                    rds: state.clone(),
                     send: Atomic::new(0),
                     receive: Atomic::new(0),
                 },
                 GFP_KERNEL,
             )?;
-            let sysctl = SysctlTable::new(net, c"net/rds/tcp", buffers.clone(), &SYSCTL)?;
+            let sysctl = SysctlTable::new(net, c"net/rds/tcp", space.clone(), &SYSCTL)?;
             let acceptor = Acceptor::new(state, Self::listener(net)?, context.queue.clone())?;
             acceptor.start(BACKLOG)?;
-            shared.buffers.lock().push(buffers.clone(), GFP_KERNEL)?;
+            shared.spaces.lock().push(space.clone(), GFP_KERNEL)?;
             Ok(try_pin_init!(Self {
                 shared,
-                buffers,
+                space,
                 _sysctl: sysctl,
                 acceptor,
             }? Error))
@@ -147,8 +152,8 @@ impl PerNetData for TcpNet {
     }
 
     fn exit(self: Pin<&Self>, _net: &Net) {
-        self.shared.buffers.lock().retain(|known| !Arc::ptr_eq(known, &self.buffers));
+        self.shared.spaces.lock().retain(|known| !Arc::ptr_eq(known, &self.space));
         self.acceptor.stop();
-        self.buffers.net.destroy_connections(Some(Kind::Tcp));
+        self.space.rds.destroy_connections(Some(Kind::Tcp));
     }
 }

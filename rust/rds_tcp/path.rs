@@ -205,8 +205,8 @@ impl Inner {
     /// Sets the options that every socket of this transport has.
     fn tune(&self, path: &Path, socket: &KernelSocket) {
         socket.set_nodelay();
-        if let Some(buffers) = self.shared.buffers_of(&path.conn.net) {
-            let (send, receive) = buffers.sizes();
+        if let Some(space) = self.shared.space_of(&path.conn.net) {
+            let (send, receive) = space.buffer_sizes();
             if send.is_some() || receive.is_some() {
                 socket.set_buffers(send, receive);
             }
@@ -320,13 +320,14 @@ impl PathOps for TcpPath {
         let inner = &self.0;
         let conn = &path.conn;
         let mut slot = inner.socket.lock();
-        let net = conn.net.net().ok_or(ENETDOWN)?;
+        let space = inner.shared.space_of(&conn.net).ok_or(ENETDOWN)?;
+        let net = space.net.enter().ok_or(ENETDOWN)?;
         let family = if conn.key.local.is_v4_mapped() {
             Family::V4
         } else {
             Family::V6
         };
-        let socket = KernelSocket::create(&net, family)?;
+        let socket = KernelSocket::create(&space.net, family)?;
         inner.tune(path, &socket);
         inner.bind_source(path, &socket, net.local_port_range())?;
         let peer = SocketAddr6 {

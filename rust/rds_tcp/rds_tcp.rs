@@ -21,7 +21,7 @@
 //! 2. `Inner::socket` (mutex): which socket, and everything done to it in process context
 //! 3. the lock of the TCP socket; callbacks run under it
 //! 4. `Inner::rx`: the message being received; delivery to RDS happens under it
-//! 5. `Inner::parked` (mutex), `Shared::buffers` (mutex): never held while another is taken
+//! 5. `Inner::parked` (mutex), `Shared::spaces` (mutex): never held while another is taken
 
 #![forbid(unsafe_code)]
 
@@ -119,7 +119,7 @@ pub(crate) struct Shared {
     rds: Arc<Rds>,
     counters: Counters<{ Tcp::COUNT }>,
     #[pin]
-    buffers: Mutex<KVec<Arc<net::Buffers>>>,
+    spaces: Mutex<KVec<Arc<net::Space>>>,
 }
 
 impl Shared {
@@ -129,7 +129,7 @@ impl Shared {
             pin_init!(Self {
                 rds,
                 counters,
-                buffers <- new_mutex!(KVec::new()),
+                spaces <- new_mutex!(KVec::new()),
             }),
             GFP_KERNEL,
         )
@@ -141,9 +141,9 @@ impl Shared {
         self.counters.add(counter as usize, 1);
     }
 
-    /// The buffer sizes of a namespace. Sleeps.
-    fn buffers_of(&self, net: &Arc<NetState>) -> Option<Arc<net::Buffers>> {
-        self.buffers.lock().iter().find(|buffers| buffers.is_of(net)).cloned()
+    /// What paths need of their namespace. Sleeps.
+    fn space_of(&self, net: &Arc<NetState>) -> Option<Arc<net::Space>> {
+        self.spaces.lock().iter().find(|space| space.is_of(net)).cloned()
     }
 }
 

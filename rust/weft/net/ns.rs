@@ -34,7 +34,10 @@ pub(crate) use scope::{
     NetBound,
     Resource, //
 };
-pub use weak::WeakNet;
+pub use weak::{
+    NetUse,
+    WeakNet, //
+};
 
 use crate::bindings;
 use core::{

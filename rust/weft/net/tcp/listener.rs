@@ -24,7 +24,8 @@ use crate::{
     net::ns::{
         NetBound,
         Resource,
-        ScopedNet, //
+        ScopedNet,
+        WeakNet, //
     },
 };
 use core::{
@@ -71,6 +72,7 @@ impl Listener {
     /// Creates a socket that is bound to `addr` but does not listen yet. `EADDRINUSE` if the port is taken; addresses in
     /// TIME_WAIT do not count.
     pub fn bind(net: &ScopedNet<'_>, family: Family, addr: &SocketAddr6) -> Result<Self> {
+        let weak = WeakNet::new(net)?;
         // SAFETY: The socket is dropped here or bound to the namespace below.
         let socket = unsafe { RawSocket::create(net, family)? };
         // SAFETY: This is a valid TCP socket. Accepted sockets inherit both.
@@ -79,7 +81,11 @@ impl Listener {
             bindings::tcp_sock_set_nodelay(socket.sk());
         }
         socket.bind(addr, family)?;
-        let socket = net.bind(ListenSocket { socket, family })?;
+        let socket = net.bind(ListenSocket {
+            socket,
+            family,
+            net: weak,
+        })?;
         Ok(Self { socket })
     }
 
@@ -141,6 +147,8 @@ fn default_data_ready() -> Option<Callback> {
 struct ListenSocket {
     socket: RawSocket,
     family: Family,
+    /// The namespace of the socket.
+    net: WeakNet,
 }
 
 impl ListenSocket {
@@ -197,8 +205,13 @@ impl ListenSocket {
                 unsafe { bindings::weft_helper_sk_set_data_ready(sk, default_data_ready()) };
             }
         }
-        // SAFETY: The socket was just accepted, and a child is of its listener's family.
-        unsafe { KernelSocket::from_socket(socket, self.family) }
+        let Some(net) = self.net.enter() else {
+            socket.no_linger();
+            return Err(ENETUNREACH);
+        };
+        // SAFETY: The socket was just accepted; a child is of its listener's family and namespace, and holds as little
+        // of that as the listener.
+        Ok(unsafe { KernelSocket::from_socket(socket, self.family, net) })
     }
 }
 

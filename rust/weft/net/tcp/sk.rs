@@ -6,7 +6,7 @@ use super::SocketAddr6;
 use crate::{
     bindings,
     net::{
-        ns::ActiveNet,
+        ns::Net,
         route::{
             is_link_local,
             v4_mapped,
@@ -81,7 +81,7 @@ impl TcpState {
 ///
 /// # Invariants
 ///
-/// For the lifetime of every borrow this is a valid, full TCP socket that holds an active reference of its namespace.
+/// For the lifetime of every borrow this is a valid, full TCP socket, and its namespace has not been left.
 #[repr(transparent)]
 pub struct TcpSk(Opaque<bindings::sock>);
 
@@ -110,9 +110,9 @@ impl TcpSk {
 
     /// The namespace of the socket.
     #[inline]
-    pub fn net(&self) -> &ActiveNet {
-        // SAFETY: By the type invariants the socket is valid and holds an active reference.
-        unsafe { ActiveNet::from_raw(bindings::weft_helper_sock_net(self.as_raw())) }
+    pub fn net(&self) -> &Net {
+        // SAFETY: By the type invariants the socket is valid and its namespace has not been left.
+        unsafe { Net::from_raw(bindings::weft_helper_sock_net(self.as_raw())) }
     }
 
     /// The state of the connection.

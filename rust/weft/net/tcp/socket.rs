@@ -9,7 +9,11 @@ use super::{
 };
 use crate::{
     bindings,
-    net::ns::Net, //
+    net::ns::{
+        Net,
+        NetUse,
+        WeakNet, //
+    },
 };
 use core::{
     ops::Deref,
@@ -136,42 +140,52 @@ impl Drop for RawSocket {
     }
 }
 
-/// The unique owner of a TCP connection's socket, which keeps its namespace alive.
+/// The unique owner of a TCP connection's socket.
+///
+/// It does not keep its namespace alive, but must be dropped before that is left: see [`NetUse`].
 ///
 /// Methods may sleep unless they say otherwise. Dropping it sleeps: it closes the connection and lets TCP finish what
-/// is to be sent, or resets it after [`KernelSocket::no_linger`].
+/// is to be sent, for which TCP keeps the namespace alive; or it resets the connection, after
+/// [`KernelSocket::no_linger`] and in a namespace that has come to its end.
 ///
 /// # Invariants
 ///
-/// The `sk` of the socket holds an active reference of its namespace, is of `family`, and never listens.
+/// The `sk` of the socket belongs to the namespace that `_net` uses, is of `family`, holds no active reference of the
+/// namespace, and never listens.
 pub struct KernelSocket {
     socket: RawSocket,
     family: Family,
+    /// Dropped after the socket was released.
+    _net: NetUse,
 }
 
 impl KernelSocket {
-    /// Creates a socket in a namespace; `ENETUNREACH` if that has come to its end.
-    pub fn create(net: &Net, family: Family) -> Result<Self> {
-        // SAFETY: The socket is raised or dropped here, before the borrow of `net` ends.
-        let socket = unsafe { RawSocket::create(net, family)? };
-        // SAFETY: The socket was just created.
-        unsafe { Self::from_socket(socket, family) }
+    /// Creates a socket in a namespace; `ENETUNREACH` if that has been left.
+    pub fn create(net: &WeakNet, family: Family) -> Result<Self> {
+        let net = net.enter().ok_or(ENETUNREACH)?;
+        // SAFETY: The socket is dropped before `net`, which keeps the namespace from being left.
+        let socket = unsafe { RawSocket::create(&net, family)? };
+        // INVARIANT: The socket was just created in this namespace.
+        Ok(Self {
+            socket,
+            family,
+            _net: net,
+        })
     }
 
-    /// Makes a socket keep its namespace alive; `ENETUNREACH` if that has come to its end.
+    /// Takes over a socket.
     ///
     /// # Safety
     ///
-    /// `socket` must be of `family`, not listen, not have passed here before, and be used by nobody else.
-    pub(super) unsafe fn from_socket(socket: RawSocket, family: Family) -> Result<Self> {
-        // SAFETY: The caller promises it.
-        if unsafe { socket.hold_net() } {
-            // INVARIANT: The socket holds the namespace now; the caller promises the rest.
-            return Ok(Self { socket, family });
+    /// `socket` must be of `family` and in the namespace of `net`, not listen, hold no active reference, and be used
+    /// by nobody else.
+    pub(super) unsafe fn from_socket(socket: RawSocket, family: Family, net: NetUse) -> Self {
+        // INVARIANT: The caller promises it.
+        Self {
+            socket,
+            family,
+            _net: net,
         }
-        // In a dying namespace an orderly close would wait for ever: reset the connection.
-        socket.no_linger();
-        Err(ENETUNREACH)
     }
 
     /// The address family.
@@ -282,6 +296,17 @@ impl KernelSocket {
         LockedSk {
             sk: self,
             _not_send: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for KernelSocket {
+    fn drop(&mut self) {
+        // After the release TCP's timers still use the namespace, for as long as the peer has not confirmed.
+        // SAFETY: By the type invariants the socket holds no reference yet, and it is ours alone.
+        if !unsafe { self.socket.hold_net() } {
+            // In a namespace that has come to its end nobody would confirm.
+            self.socket.no_linger();
         }
     }
 }
