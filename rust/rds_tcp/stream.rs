@@ -38,7 +38,7 @@ use weft_proto::rds::{
 };
 
 /// Payloads up to this many bytes are copied out of the network buffers: that costs less than keeping those.
-const COPY_LIMIT: usize = 1024;
+const COPY_LIMIT: usize = 512;
 
 /// Pieces of a longer payload up to this many bytes are gathered, so that a peer that sends a message in tiny segments
 /// cannot make this host keep a network buffer for each.

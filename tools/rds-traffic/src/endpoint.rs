@@ -226,7 +226,10 @@ impl Endpoint {
             let (peer, limit) = (self.config.peer, self.config.start_timeout);
             bail!("nothing heard from {peer} for {} s", limit.as_secs_f64());
         }
-        bail!("nothing moved for {} s", self.config.timeout.as_secs_f64())
+        bail!(
+            "nothing arrived on either side for {} s",
+            self.config.timeout.as_secs_f64()
+        )
     }
 
     /// How far it has come, in words.

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How much memory the guest has left."""
+
+import gc
+import time
+
+
+def free_kib():
+    """Memory that can be had, in KiB."""
+    with open("/proc/meminfo") as lines:
+        fields = dict(line.split(":") for line in lines)
+    return int(fields["MemAvailable"].split()[0])
+
+
+class Watch:
+    """Remembers the most memory used since it began."""
+
+    def __init__(self):
+        gc.collect()
+        self.before = free_kib()
+        self.lowest = self.before
+
+    def look(self):
+        """Takes a sample; KiB used now."""
+        now = free_kib()
+        self.lowest = min(self.lowest, now)
+        return self.before - now
+
+    @property
+    def most(self):
+        """The most KiB used at any sample."""
+        return self.before - self.lowest
+
+    def bounded(self, kib, what):
+        """Fails if more than `kib` were used at any sample."""
+        self.look()
+        assert self.most <= kib, f"{what}: memory grew by {self.most} KiB, allowed are {kib}"
+
+    def returns(self, kib, what, seconds=10.0):
+        """Fails unless use falls back to `kib`."""
+        end = time.monotonic() + seconds
+        while self.look() > kib:
+            assert time.monotonic() < end, f"{what}: {self.look()} KiB are still used"
+            time.sleep(0.1)
