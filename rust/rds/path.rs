@@ -248,6 +248,11 @@ impl Path {
         !self.queue.lock().send.is_empty() || (self.index == 0 && self.conn.map_is_queued())
     }
 
+    /// Whether messages of sockets wait to be sent.
+    pub(crate) fn has_user_messages(&self) -> bool {
+        self.queue.lock().send.iter().any(|message| message.owner.is_some())
+    }
+
     /// Takes off everything that the peer has, as told by `acked` for the end of a message. Up to softirq.
     ///
     /// Returns whether messages wait to be sent.

@@ -137,9 +137,11 @@ impl Path {
 
     /// Plans the next attempt after a loss or failure: at once the first time, then after growing random pauses.
     ///
-    /// Only the active end does: the other waits for it, so that the two do not cross.
+    /// The passive end waits for the peer, so that the two do not cross. Only if messages wait it calls the peer up
+    /// from time to time: the peer may have been absent when it did so first, and may have nothing to say itself.
     fn plan_reconnect(self: &Arc<Self>) {
-        if self.conn.role() != Role::Active && !self.is_loopback() {
+        let waits_for_peer = self.conn.role() != Role::Active && !self.is_loopback();
+        if waits_for_peer && !self.has_user_messages() {
             return;
         }
         let tunables = &self.conn.rds.tunables;
@@ -151,7 +153,10 @@ impl Path {
         {
             let mut reconnect = self.reconnect.lock();
             let pause = reconnect.backoff.next_delay(min as u64, max as u64, time::random_u32());
-            let pause = usize::try_from(pause).unwrap_or(max);
+            let pause = match usize::try_from(pause) {
+                Ok(pause) if !waits_for_peer => pause,
+                _ => max,
+            };
             reconnect.due = Some(time::jiffies().wrapping_add(pause));
         }
         self.kick(Event::Connect);
