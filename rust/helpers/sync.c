@@ -45,12 +45,6 @@ void weft_helper_init_delayed_work(struct delayed_work *work, work_func_t func, 
 }
 WEFT_EXPORT(init_delayed_work);
 
-bool weft_helper_mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *work, unsigned long delay)
-{
-	return mod_delayed_work(wq, work, delay);
-}
-WEFT_EXPORT(mod_delayed_work);
-
 bool weft_helper_queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *work, unsigned long delay)
 {
 	return queue_delayed_work(wq, work, delay);

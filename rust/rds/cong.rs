@@ -26,6 +26,7 @@ use kernel::{
 };
 use weft::{
     list::HomeList,
+    mm::bytes::Bytes,
     new_spinlock_bh,
     sync::{
         bh::SpinLockBh,
@@ -54,6 +55,8 @@ pub struct CongMap {
     /// Connections whose own address this is: they carry the map to their peers.
     #[pin]
     conns: SpinLockBh<Connections>,
+    /// Loopback connections send to this address: its changes are news within this machine.
+    looped: Atomic<bool>,
     /// Senders that wait for a port to become free.
     #[pin]
     pub waiters: WaitQueue,
@@ -62,14 +65,15 @@ pub struct CongMap {
 impl CongMap {
     /// A map with no port congested.
     pub fn new(address: Addr) -> Result<Arc<Self>> {
-        let mut words = KVec::with_capacity(MAP_WORDS, GFP_KERNEL)?;
+        let mut words = KVec::with_capacity(MAP_WORDS, GFP_KERNEL_ACCOUNT)?;
         for _ in 0..MAP_WORDS {
-            words.push(Atomic::new(0u64), GFP_KERNEL)?;
+            words.push(Atomic::new(0u64), GFP_KERNEL_ACCOUNT)?;
         }
         Arc::pin_init(
             pin_init!(Self {
                 address,
                 words,
+                looped: Atomic::new(false),
                 conns <- new_spinlock_bh!(HomeList::new(), "rds_cong_map"),
                 waiters <- weft::new_wait_queue!("rds_cong_wait"),
             }),
@@ -101,16 +105,14 @@ impl CongMap {
             return;
         }
         word.store(new, Release);
-        let mut loops_back = false;
         for conn in conns.iter() {
-            if conn.key.kind == Kind::Loop {
-                loops_back = true;
-            } else {
+            if conn.key.kind != Kind::Loop {
                 conn.queue_map();
             }
         }
         drop(conns);
-        if loops_back {
+        // ORDERING: Set before the first loopback message to this address is sent.
+        if self.looped.load(Relaxed) {
             let freed = if congested { 0 } else { cong::monitor_bit(port) };
             net.map_updated(self, freed);
         }
@@ -124,7 +126,7 @@ impl CongMap {
             let Ok(bytes) = <[u8; 8]>::try_from(bytes) else {
                 continue;
             };
-            let new = u64::from_le_bytes(bytes);
+            let new = cong::word_from_bytes(bytes);
             // ORDERING: Only changed under `conns`.
             freed |= cong::newly_uncongested(word.load(Relaxed), new);
             word.store(new, Release);
@@ -133,12 +135,17 @@ impl CongMap {
     }
 
     /// The map as it goes over the wire.
-    pub fn to_bytes(&self) -> Result<KVec<u8>> {
-        let mut bytes = KVec::with_capacity(CONG_MAP_BYTES, GFP_KERNEL)?;
-        for word in self.words.iter() {
-            bytes.extend_from_slice(&word.load(Relaxed).to_le_bytes(), GFP_KERNEL)?;
+    pub fn to_bytes(&self) -> Result<Bytes> {
+        let mut bytes = Bytes::zeroed(CONG_MAP_BYTES, GFP_KERNEL)?;
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(self.words.iter()) {
+            bytes.copy_from_slice(&cong::word_to_bytes(word.load(Relaxed)));
         }
         Ok(bytes)
+    }
+
+    /// Says that loopback connections send to this address.
+    pub(crate) fn set_looped(&self) {
+        self.looped.store(true, Relaxed);
     }
 
     /// Adds a connection that ends in this address.

@@ -145,22 +145,23 @@ impl Conn {
                 map_tracker <- Tracker::new(),
                 map_home: Home::new(),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
-        if let Err(error) = conn.make_paths() {
-            conn.destroy();
-            return Err(error);
+        if key.kind == Kind::Loop {
+            conn.peer_map.set_looped();
         }
-        match net.insert_connection(&conn, reservation) {
-            Ok(found) if Arc::ptr_eq(&found, &conn) => {
-                conn.local_map.add_conn(&conn);
-                Ok(conn)
-            }
-            other => {
-                conn.destroy();
-                other
-            }
+        let result = conn.make_paths().and_then(|()| net.insert_connection(&conn, reservation));
+        match &result {
+            Ok(found) if Arc::ptr_eq(found, &conn) => {}
+            _ => conn.discard(),
         }
+        result
+    }
+
+    /// Ends a connection that nobody has got to know.
+    fn discard(&self) {
+        let paths = core::mem::take(&mut *self.paths.lock());
+        drop(paths);
     }
 
     fn make_paths(self: &Arc<Self>) -> Result {

@@ -73,13 +73,19 @@ impl Conn {
     /// Takes in what a probe or its answer said. Up to softirq.
     pub(crate) fn handshake_received(&self, extensions: &[u8; 16]) {
         let peer = PeerCaps::parse(extensions);
+        let mut handshake = self.handshake.lock();
+        // A peer that says nothing of paths now may have said it before.
+        if peer.npaths.is_some() || handshake.paths == 0 {
+            handshake.paths = handshake::settle_paths(OWN_PATHS, peer.npaths);
+        }
+        handshake.probing = false;
+    }
+
+    /// Finds out whether the peer has started anew since it was last heard of. Up to softirq.
+    pub(crate) fn note_generation(&self, extensions: &[u8; 16]) {
+        let peer = PeerCaps::parse(extensions);
         let restarted = {
             let mut handshake = self.handshake.lock();
-            // A peer that says nothing of paths now may have said it before.
-            if peer.npaths.is_some() || handshake.paths == 0 {
-                handshake.paths = handshake::settle_paths(OWN_PATHS, peer.npaths);
-            }
-            handshake.probing = false;
             let restarted = handshake::generation_changed(handshake.peer_generation, peer.generation);
             if let Some(generation) = peer.generation.filter(|&generation| generation != 0) {
                 handshake.peer_generation = generation;

@@ -19,6 +19,7 @@ use kernel::{
     },
 };
 use weft::{
+    mm::bytes::Bytes,
     net::skb::SkbQueue,
     time, //
 };
@@ -30,7 +31,7 @@ use weft_proto::rds::{
 /// Where the payload of an [`Incoming`] is.
 pub enum Data {
     /// In ordinary memory.
-    Inline(KVec<u8>),
+    Inline(Bytes),
     /// In the buffers it arrived in.
     Skbs(SkbQueue),
     /// In the message that a socket of this machine sent.

@@ -9,11 +9,20 @@ use crate::{
     info_lists,
     sock::UserSock, //
 };
-use kernel::prelude::*;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
 use weft::net::sockopt::OptOut;
 
-/// Records that may come into being between counting and filling.
+/// Records that may come into being between counting and filling, besides a quarter of those that were counted.
 const SLACK: usize = 16;
+
+/// How often a list that grows meanwhile is tried.
+const TRIES: usize = 8;
+
+/// The largest buffer, as in C: one page less than an `int` can say.
+const MOST_ROOM: usize = i32::MAX as usize - PAGE_SIZE + 1;
 
 /// Takes the records of a snapshot.
 pub struct Sink {
@@ -63,19 +72,29 @@ impl Sink {
 /// `ENOSPC` if the buffer is too small; the length needed is told in any case. `ENOPROTOOPT` for an unknown option.
 pub(crate) fn get(sk: &UserSock, option: i32, val: &mut OptOut<'_>) -> Result<i32> {
     let room = usize::try_from(val.len()).map_err(|_| EINVAL)?;
+    if room > MOST_ROOM {
+        return Err(EINVAL);
+    }
     if !val.is_user_backed() {
         return Err(EOPNOTSUPP);
     }
     let mut sink = Sink::with_capacity(0)?;
     info_lists::fill(sk, option, &mut sink).ok_or(ENOPROTOOPT)?;
-    while sink.total() <= room && !sink.is_complete() {
-        let wanted = sink.total().saturating_add(SLACK * sink.record);
+    for _ in 0..TRIES {
+        if sink.total() > room || sink.is_complete() {
+            break;
+        }
+        let records = sink.count.saturating_add(sink.count / 4).saturating_add(SLACK);
+        let wanted = records.saturating_mul(sink.record);
         sink = Sink::with_capacity(wanted)?;
         info_lists::fill(sk, option, &mut sink).ok_or(ENOPROTOOPT)?;
     }
     val.set_len(i32::try_from(sink.total())?);
     if sink.total() > room {
         return Err(ENOSPC);
+    }
+    if !sink.is_complete() {
+        return Err(EAGAIN);
     }
     val.write(&sink.bytes)?;
     Ok(i32::try_from(sink.record)?)

@@ -132,6 +132,10 @@ impl PathOps for LoopPath {
 
     fn flush(&self) {}
 
+    fn has_parked(&self) -> bool {
+        false
+    }
+
     fn receive(&self, _path: &Arc<Path>) -> Result {
         Ok(())
     }

@@ -36,11 +36,16 @@ use weft::{
         Home,
         Tracker, //
     },
-    mm::frags::Frags, //
+    mm::{
+        bytes::Bytes,
+        frags::Frags, //
+    },
+    sync::take::TakeCell, //
 };
 use weft_proto::rds::wire::{
     Header,
-    FLAG_RETRANSMITTED, //
+    FLAG_RETRANSMITTED,
+    PORT_PROBE, //
 };
 
 /// Payloads up to this many bytes are kept in ordinary memory and copied into the transport: that costs less than
@@ -50,21 +55,21 @@ const INLINE_LIMIT: usize = 512;
 /// What a message carries.
 pub enum Payload {
     /// Bytes in ordinary memory.
-    Inline(KVec<u8>),
+    Inline(Bytes),
     /// Bytes in pages that the transport may refer to.
     Frags(Frags),
 }
 
 impl Payload {
     /// Nothing.
-    pub const EMPTY: Self = Self::Inline(KVec::new());
+    pub const EMPTY: Self = Self::Inline(Bytes::EMPTY);
 
     /// Copies `len` bytes from a user. `EFAULT`, `ENOMEM`. Sleeps.
     pub fn copy_from(source: &mut IovIterSource<'_>, len: usize) -> Result<Self> {
         if len > INLINE_LIMIT {
             return Ok(Self::Frags(Frags::copy_from(source, len)?));
         }
-        let mut bytes = KVec::from_elem(0u8, len, GFP_KERNEL)?;
+        let mut bytes = Bytes::zeroed(len, GFP_KERNEL)?;
         if source.copy_from_iter(&mut bytes) != len {
             return Err(EFAULT);
         }
@@ -111,7 +116,7 @@ pub struct Message {
     /// The path it takes.
     pub path: Arc<Path>,
     /// The socket it came from; protocol messages have none.
-    pub owner: Option<ARef<RdsSock>>,
+    owner: TakeCell<Option<ARef<RdsSock>>>,
     /// Ports, flags, extensions.
     pub envelope: Envelope,
     /// Content.
@@ -153,7 +158,7 @@ impl Message {
         Arc::pin_init(
             pin_init!(Self {
                 path,
-                owner,
+                owner: TakeCell::new(owner),
                 envelope,
                 payload,
                 sequence: Atomic::new(0),
@@ -232,8 +237,19 @@ impl Message {
 
     /// The message left its path for good: it is acknowledged, cancelled or dropped. Up to softirq.
     pub(crate) fn finish(&self) {
-        if let Some(sk) = &self.owner {
+        if let Some(Some(sk)) = self.owner.take() {
             sk.message_finished(self);
         }
+    }
+
+    /// Lets go of the socket, which has taken the message off its list and its charge.
+    pub(crate) fn disown(&self) {
+        drop(self.owner.take());
+    }
+
+    /// Whether this is a message of the protocol itself, not of a socket.
+    #[inline]
+    pub fn is_control(&self) -> bool {
+        self.envelope.sport <= PORT_PROBE
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn connect(sk: &UserSock, addr: &[u8]) -> Result {
         }
     }
     if peer.addr.is_link_local() {
-        let bound_scope = binding.bound.as_ref().map_or(binding.scope_id, |bound| bound.key.scope_id);
+        let bound_scope = binding.bound.as_ref().map_or(0, |bound| bound.key.scope_id);
         if bound_scope != 0 && peer.scope_id != 0 && bound_scope != peer.scope_id {
             return Err(EINVAL);
         }
@@ -127,7 +127,7 @@ pub(crate) fn connect(sk: &UserSock, addr: &[u8]) -> Result {
 /// Tells the own or the peer's address.
 pub(crate) fn getname(sk: &UserSock, out: &mut SockAddrBuf, peer: bool) -> Result<usize> {
     let binding = sk.binding.lock();
-    let scope_id = binding.bound.as_ref().map_or(binding.scope_id, |bound| bound.key.scope_id);
+    let scope_id = binding.interface();
     if peer {
         let to = binding.peer.ok_or(ENOTCONN)?;
         return Ok(put(out, &Endpoint { scope_id, ..to }));

@@ -211,7 +211,9 @@ impl NetState {
         reservation: RBTreeNodeReservation<ConnKey, Arc<Conn>>,
     ) -> Result<Arc<Conn>> {
         let mut table = self.conns.lock();
-        if table.closed {
+        // Whoever destroys connections takes this lock after it has closed the table or announced that the transport
+        // leaves: either it finds this connection, or this finds out.
+        if table.closed || conn.transport.is_leaving() {
             return Err(ENETDOWN);
         }
         if let Some(found) = table.conns.get(&conn.key) {
@@ -220,6 +222,7 @@ impl NetState {
         table
             .conns
             .insert(reservation.into_node(conn.key, conn.clone()));
+        conn.local_map.add_conn(conn);
         Ok(conn.clone())
     }
 

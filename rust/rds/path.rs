@@ -58,6 +58,9 @@ use weft_proto::rds::{
     wire::PORT_PING, //
 };
 
+/// Protocol messages that may be queued on a path: a peer that pings and does not read gets no more answers.
+const MOST_CONTROLS: usize = 1024;
+
 /// Messages of a path.
 pub struct TxQueue {
     /// Not sent yet.
@@ -68,6 +71,10 @@ pub struct TxQueue {
     pub next_sequence: u64,
     /// When to ask for an acknowledgement.
     pub ack_policy: AckPolicy,
+    /// Protocol messages in the two lists.
+    controls: usize,
+    /// The path is destroyed: nothing is queued any more.
+    closed: bool,
 }
 
 /// What the transmitter is at; whoever holds the lock transmits.
@@ -84,12 +91,12 @@ pub struct Xmit {
 /// A path.
 #[pin_data]
 pub struct Path {
+    /// The transport's side. Dropped before the connection, whose reference keeps the transport's module loaded.
+    pub ops: Arc<dyn PathOps>,
     /// Its connection; see `Conn::destroy` for the end of this circle.
     pub conn: Arc<Conn>,
     /// Which path of the connection.
     pub index: u8,
-    /// The transport's side.
-    pub ops: Arc<dyn PathOps>,
     state: Atomic<i32>,
     /// What is queued.
     #[pin]
@@ -97,8 +104,14 @@ pub struct Path {
     /// Who transmits.
     #[pin]
     pub xmit: Mutex<Xmit>,
+    /// Somebody transmits. Only to be told of: the lock decides.
+    pub(crate) transmitting: Atomic<bool>,
+    /// The transport took part of a message and refused the rest.
+    pub(crate) partial: Atomic<bool>,
     /// Number of the next message expected.
     rx_expected: Atomic<u64>,
+    /// What that was when the path came up.
+    rx_at_start: Atomic<u64>,
     /// What the task is to do.
     pub(crate) events: Events,
     /// When to connect again.
@@ -116,18 +129,23 @@ impl Path {
         let ops = conn.transport.new_path()?;
         Arc::pin_init(
             pin_init!(Self {
+                ops,
                 conn: conn.clone(),
                 index,
-                ops,
                 state: Atomic::new(PathState::Down as i32),
                 queue <- new_spinlock_bh!(TxQueue {
                     send: HomeList::new(),
                     unacked: HomeList::new(),
                     next_sequence: 1,
                     ack_policy: AckPolicy::new(),
+                    controls: 0,
+                    closed: false,
                 }, "rds_path_queue"),
                 xmit <- new_mutex!(Xmit::default(), "rds_path_xmit"),
+                transmitting: Atomic::new(false),
+                partial: Atomic::new(false),
                 rx_expected: Atomic::new(0),
+                rx_at_start: Atomic::new(0),
                 events: Events::new(),
                 reconnect <- new_spinlock_bh!(Reconnect::new(), "rds_reconnect"),
                 task <- new_task!(conn.rds.queue.clone(), "rds_path"),
@@ -162,7 +180,9 @@ impl Path {
             self.drop_path();
             return;
         }
-        self.reconnect.lock().succeeded();
+        self.reconnect.lock().connected();
+        // ORDERING: Read by the path's task, which takes the path down.
+        self.rx_at_start.store(self.rx_expected(), Relaxed);
         // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends.
         if self.conn.key.kind != Kind::Loop {
             self.conn.mark_map();
@@ -177,6 +197,11 @@ impl Path {
         // ORDERING: `Full`, as in `transition`.
         self.state.xchg(PathState::Error as i32, Full);
         self.kick(Event::Shutdown);
+    }
+
+    /// Whether a message has arrived since the path came up.
+    pub(crate) fn has_received(&self) -> bool {
+        self.rx_at_start.load(Relaxed) != self.rx_expected()
     }
 
     /// The number expected next, for connection lists.
@@ -199,7 +224,10 @@ impl Path {
         }
     }
 
-    /// Queues a message of the protocol itself: ping, pong, probe. Up to softirq. `ENOMEM`, `ENOBUFS` if congested.
+    /// Queues a message of the protocol itself: ping, pong, probe. Up to softirq.
+    ///
+    /// `ENOMEM`, `ENOBUFS` if the port is congested or a peer that does not read has [`MOST_CONTROLS`] of them coming,
+    /// `ENETUNREACH` if the path is destroyed.
     pub fn send_control(self: &Arc<Self>, sport: u16, dport: u16) -> Result {
         let mut extensions = [0; 16];
         if handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport) {
@@ -216,30 +244,37 @@ impl Path {
             extensions,
         };
         self.connect_if_down();
-        if self.conn.peer_map.test(dport) {
+        if self.conn.peer_map.test(dport) || self.queue.lock().controls >= MOST_CONTROLS {
             return Err(ENOBUFS);
         }
         let message = Message::new(self.clone(), None, envelope, Payload::EMPTY, GFP_ATOMIC)?;
-        self.enqueue(&message);
+        if !self.enqueue(&message) {
+            return Err(ENETUNREACH);
+        }
         self.conn.rds.count(Core::SendQueued);
         self.conn.rds.count(Core::SendPong);
         self.kick(Event::Send);
         Ok(())
     }
 
-    /// Appends a message to what is to be sent, and numbers it. Up to softirq.
+    /// Appends a message to what is to be sent, and numbers it. Up to softirq. `false` if the path is destroyed.
     #[inline]
-    pub(crate) fn enqueue(&self, message: &Arc<Message>) {
+    pub(crate) fn enqueue(&self, message: &Arc<Message>) -> bool {
         let mut queue = self.queue.lock();
+        if queue.closed {
+            return false;
+        }
         message.set_sequence(queue.next_sequence);
         queue.next_sequence += 1;
+        queue.controls += usize::from(message.is_control());
         // A new message is on no list.
-        let _ = queue.send.push_back(message.clone());
+        queue.send.push_back(message.clone()).is_ok()
     }
 
     /// Whether somebody transmits now.
     pub fn is_transmitting(&self) -> bool {
-        self.xmit.try_lock().is_none()
+        // ORDERING: A hint.
+        self.transmitting.load(Relaxed)
     }
 
     /// Whether anything waits to be sent.
@@ -250,7 +285,7 @@ impl Path {
 
     /// Whether messages of sockets wait to be sent.
     pub(crate) fn has_user_messages(&self) -> bool {
-        self.queue.lock().send.iter().any(|message| message.owner.is_some())
+        self.queue.lock().send.iter().any(|message| !message.is_control())
     }
 
     /// Takes off everything that the peer has, as told by `acked` for the end of a message. Up to softirq.
@@ -266,6 +301,7 @@ impl Path {
                     break;
                 }
                 if let Some(first) = queue.unacked.pop_front() {
+                    queue.controls -= usize::from(first.is_control());
                     done.push_back(first);
                 }
             }
@@ -274,14 +310,19 @@ impl Path {
         while let Some(message) = done.pop_front() {
             message.finish();
         }
-        waiting || (self.index == 0 && self.conn.map_is_queued())
+        // ORDERING: The transport's own lock orders this after the transmitter's store.
+        waiting || self.partial.load(Relaxed) || (self.index == 0 && self.conn.map_is_queued())
     }
 
     /// Takes one message off the path, wherever it is. Up to softirq. `false` if it had left already.
     pub(crate) fn remove(&self, message: &Message) -> bool {
         let removed = {
             let mut queue = self.queue.lock();
-            queue.send.remove(message).or_else(|| queue.unacked.remove(message))
+            let removed = queue.send.remove(message).or_else(|| queue.unacked.remove(message));
+            if removed.is_some() {
+                queue.controls -= usize::from(message.is_control());
+            }
+            removed
         };
         removed.is_some()
     }
@@ -291,6 +332,8 @@ impl Path {
     /// The caller holds `xmit`, so that nobody transmits.
     pub(crate) fn reset_transmit(&self, xmit: &mut Xmit) {
         *xmit = Xmit::default();
+        // ORDERING: The transport is gone; nobody reads this until the next connection.
+        self.partial.store(false, Relaxed);
         let mut queue = self.queue.lock();
         queue.ack_policy.reset();
         while let Some(message) = queue.unacked.pop_back() {
@@ -313,6 +356,7 @@ impl Path {
         loop {
             let message = {
                 let mut queue = self.queue.lock();
+                queue.closed = true;
                 queue.unacked.pop_front().or_else(|| queue.send.pop_front())
             };
             match message {

@@ -56,6 +56,11 @@ pub fn deliver(path: &Arc<Path>, arrival: Arrival<'_>) {
     let conn = &path.conn;
     let rds = &conn.rds;
     let (sport, dport) = (arrival.header.sport(), arrival.header.dport());
+    let is_handshake = handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport);
+    if is_handshake {
+        // Before the number is judged: if the peer has started anew, its numbers have, too.
+        conn.note_generation(arrival.header.ext());
+    }
     if !path.accept_sequence(arrival.header.sequence(), arrival.header.flags()) {
         rds.count(Core::RecvDropOldSeq);
         return;

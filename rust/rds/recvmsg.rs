@@ -153,6 +153,9 @@ fn put_back(sk: &UserSock, message: Next) {
         rx.bytes += message.len();
         rx.count += 1;
         rx.messages.push_front(message);
+        drop(rx);
+        // Another reader may have gone to sleep meanwhile.
+        sk.wake_sleepers();
     }
 }
 
@@ -201,7 +204,7 @@ fn put_name(sk: &UserSock, msg: &mut MsgDest<'_>, message: &Incoming) {
     let scope_id = if message.source.is_v4_mapped() {
         0
     } else {
-        sk.binding.lock().bound.as_ref().map_or(0, |bound| bound.key.scope_id)
+        sk.binding.lock().interface()
     };
     let from = Endpoint {
         addr: message.source,

@@ -35,8 +35,10 @@ use weft_proto::rds::{
 /// How a turn of the transmitter ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is sent, or somebody else or the transport goes on with it.
+    /// All is sent, or the transport goes on with it.
     Done,
+    /// Somebody else transmits.
+    Busy,
     /// The turn was long enough, there is more.
     More,
     /// Memory ran out.
@@ -63,13 +65,16 @@ impl Path {
             smp_mb(kernel::sync::barrier::Full);
             let Some(mut xmit) = self.xmit.try_lock() else {
                 rds.count(Core::SendLockContention);
-                return Outcome::Done;
+                return Outcome::Busy;
             };
+            // ORDERING: A hint for those who list connections.
+            self.transmitting.store(true, Relaxed);
             let step = self.transmit_all(&mut xmit, &mut sent);
             if xmit.unflushed {
                 xmit.unflushed = false;
                 self.ops.flush();
             }
+            self.transmitting.store(false, Relaxed);
             drop(xmit);
             smp_mb(kernel::sync::barrier::Full);
             match step {
@@ -86,10 +91,17 @@ impl Path {
     #[inline]
     pub fn transmit_or_defer(self: &Arc<Self>) {
         if !self.is_up() {
-            // The task sends when the path comes up.
+            // The task sends when the path comes up. If it went down just before the message was queued, either the
+            // task has seen the message, or this sees that the path is down.
+            smp_mb(kernel::sync::barrier::Full);
+            self.connect_if_down();
             return;
         }
-        self.finish_turn(self.transmit());
+        match self.transmit() {
+            // Whoever transmits looks at the queue again.
+            Outcome::Busy => {}
+            outcome => self.finish_turn(outcome),
+        }
     }
 
     /// Sends until the queue is empty, the turn is over, or something stops it.
@@ -162,6 +174,8 @@ impl Path {
     #[inline]
     fn transmit_one(self: &Arc<Self>, xmit: &mut Xmit, message: Arc<Message>, more: bool) -> Step {
         let end = HEADER_LEN + message.len();
+        // ORDERING: The transport's own lock, which the call takes, orders this before its callbacks.
+        self.partial.store(true, Relaxed);
         while xmit.offset < end {
             match self.ops.send(self, &message, xmit.offset, more) {
                 Ok(taken) => xmit.offset += taken,
@@ -175,6 +189,7 @@ impl Path {
                 }
             }
         }
+        self.partial.store(false, Relaxed);
         xmit.offset = 0;
         xmit.unflushed = more;
         Step::Sent

@@ -65,6 +65,10 @@ use weft_proto::rds::{
 const RDMA_ARGS_LEN: usize = 56;
 const RDMA_ARGS_REMOTE_BYTES: usize = 16;
 const RDMA_ARGS_NR_LOCAL: usize = 32;
+/// Bytes of `struct rds_get_mr_args`.
+const RDMA_MAP_LEN: usize = 32;
+/// Bytes of `struct rds_atomic_args`.
+const ATOMIC_LEN: usize = 72;
 /// Local vectors of one RDMA operation (`UIO_MAXIOV`).
 const RDMA_ARGS_MAX_LOCAL: u64 = 1024;
 
@@ -87,15 +91,15 @@ pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Res
     if msg.flags() & !ACCEPTED_FLAGS != 0 {
         return Err(EOPNOTSUPP);
     }
-    let route = route(sk, msg)?;
+    let mut route = route(sk, msg)?;
     let operations = Operations::parse(msg)?;
     if len.max(operations.remote_bytes) > MAX_MESSAGE as usize || len > sk.send_limit() {
         return Err(EMSGSIZE);
     }
     operations.check(sk, msg)?;
     let payload = Payload::copy_from(msg.iter(), len)?;
-    let path = match &route.cached {
-        Some(path) => path.clone(),
+    let path = match route.cached.take() {
+        Some(path) => path,
         None => find_path(sk, &route)?,
     };
     let nonblock = msg.flags() & MSG_DONTWAIT != 0;
@@ -130,7 +134,7 @@ fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
     let (Some(bound), Some(to)) = (&binding.bound, named.or(binding.peer)) else {
         return Err(ENOTCONN);
     };
-    let bound_scope = bound.key.scope_id;
+    let bound_scope = binding.interface();
     let mut scope_id = bound_scope;
     if let Some(named) = named {
         if named.addr.is_v4_mapped() != bound.key.address.is_v4_mapped() {
@@ -246,6 +250,9 @@ fn queue_or_wait(
     if try_queue(sk, path, message) {
         return Ok(());
     }
+    if path.conn.is_destroying() {
+        return Err(ENETUNREACH);
+    }
     sk.rds.count(Core::SendQueueFull);
     if nonblock {
         return Err(EAGAIN);
@@ -271,8 +278,14 @@ fn try_queue(sk: &UserSock, path: &Arc<Path>, message: &Arc<Message>) -> bool {
     }
     tx.bytes += message.len();
     tx.count += 1;
-    path.enqueue(message);
-    true
+    if path.enqueue(message) {
+        return true;
+    }
+    // The path is destroyed, which the caller finds out.
+    drop(tx.messages.remove(message));
+    tx.bytes -= message.len();
+    tx.count -= 1;
+    false
 }
 
 /// What the control messages of RDS ask for.
@@ -282,6 +295,8 @@ struct Operations {
     wants_rdma: bool,
     zerocopy_cookie: bool,
     error: Option<Error>,
+    /// An error that comes once the connection is known.
+    late_error: Option<Error>,
 }
 
 impl Operations {
@@ -305,11 +320,16 @@ impl Operations {
                 | cmsg::MASKED_ATOMIC_CSWP
                 | cmsg::MASKED_ATOMIC_FADD => {
                     first_group = true;
-                    this.wants_rdma = true;
+                    this.operation(control.data, ATOMIC_LEN);
                 }
-                cmsg::RDMA_DEST | cmsg::RDMA_MAP => {
+                cmsg::RDMA_DEST => {
                     second_group = true;
-                    this.wants_rdma = true;
+                    // It names a memory region, and this socket has none.
+                    this.late_error = Some(EINVAL);
+                }
+                cmsg::RDMA_MAP => {
+                    second_group = true;
+                    this.operation(control.data, RDMA_MAP_LEN);
                 }
                 cmsg::ZCOPY_COOKIE => {
                     second_group = true;
@@ -327,6 +347,14 @@ impl Operations {
         Ok(this)
     }
 
+    /// Notes an operation that no transport of this version has; a second or malformed one is an error of its own.
+    fn operation(&mut self, data: &[u8], len: usize) {
+        if self.wants_rdma || data.len() < len {
+            self.late_error = Some(EINVAL);
+        }
+        self.wants_rdma = true;
+    }
+
     /// Looks into the arguments of an RDMA operation, as far as they decide on errors.
     fn rdma_args(&mut self, data: &[u8]) -> Result {
         let field = |offset: usize| -> Result<u64> {
@@ -336,7 +364,7 @@ impl Operations {
         if data.len() < RDMA_ARGS_LEN {
             return Err(EINVAL);
         }
-        self.wants_rdma = true;
+        self.operation(data, RDMA_ARGS_LEN);
         let bytes = usize::try_from(field(RDMA_ARGS_REMOTE_BYTES)?)?;
         self.remote_bytes = self.remote_bytes.saturating_add(bytes);
         match field(RDMA_ARGS_NR_LOCAL)? {
@@ -365,6 +393,9 @@ impl Operations {
     /// needs what this version does not have.
     #[inline]
     fn refuse(&self) -> Result {
+        if let Some(error) = self.late_error {
+            return Err(error);
+        }
         if self.zerocopy_cookie {
             return Err(EINVAL);
         }

@@ -103,7 +103,7 @@ pub struct Binding {
     pub attached: Option<Attached>,
     /// Destination of messages without one.
     pub peer: Option<Endpoint>,
-    /// Interface that a link-local `connect` before `bind` named, else 0.
+    /// Interface that a link-local `connect` named, else 0.
     pub scope_id: u32,
     /// Type of service.
     pub tos: u8,
@@ -121,6 +121,16 @@ pub struct Tx {
     pub count: usize,
     /// The socket is closed: nothing is added any more.
     pub closed: bool,
+}
+
+impl Binding {
+    /// The interface of link-local addresses: the bound one, else the one that `connect` named; 0 if none.
+    pub fn interface(&self) -> u32 {
+        match &self.bound {
+            Some(bound) if bound.key.scope_id != 0 => bound.key.scope_id,
+            _ => self.scope_id,
+        }
+    }
 }
 
 impl Tx {
@@ -355,6 +365,7 @@ impl RdsSockExt for RdsSock {
         }
         while let Some(message) = cancelled.pop_front() {
             message.path.remove(&message);
+            message.disown();
         }
         self.wake_sleepers();
     }
@@ -378,8 +389,9 @@ fn release(sk: &UserSock) {
         (binding.bound.take(), binding.attached.take(), binding.cached.take())
     };
     if let Some(bound) = &bound {
-        sk.net.binds.remove(&bound.key);
+        // In this order: another socket may take the port as soon as it is free.
         bound.map.set(&sk.net, bound.key.port, false);
+        sk.net.binds.remove(&bound.key);
     }
     sk.tx.lock().closed = true;
     sk.cancel_sent(None);

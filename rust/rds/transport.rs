@@ -21,6 +21,7 @@ use kernel::{
     str::CStr,
     sync::{
         atomic::{
+            Acquire,
             Atomic,
             Full, //
         },
@@ -120,6 +121,9 @@ pub trait PathOps: Send + Sync {
     /// Says that the message announced with `more` does not follow. May sleep.
     fn flush(&self);
 
+    /// Whether the peer has opened a connection that waits for the path to be free.
+    fn has_parked(&self) -> bool;
+
     /// Goes on with receiving after memory ran out. May sleep.
     fn receive(&self, path: &Arc<Path>) -> Result;
 
@@ -130,56 +134,85 @@ pub trait PathOps: Send + Sync {
     fn slot_available(&self, path: &Arc<Path>);
 }
 
-/// A transport in the table.
+/// Who uses a transport.
 #[pin_data]
-struct Entry {
-    transport: Arc<dyn Transport>,
-    module: &'static ThisModule,
-    /// Paths that exist, plus [`GONE`] once the transport is leaving.
-    users: Atomic<i64>,
+struct Users {
+    /// How many, plus [`GONE`] once the transport is leaving.
+    count: Atomic<i64>,
     #[pin]
-    unused: Completion,
+    none: Completion,
 }
 
 const GONE: i64 = 1 << 62;
 
-impl Entry {
-    fn enter(self: &Arc<Self>) -> Option<TransportRef> {
+/// One use of a transport.
+struct User(Arc<Users>);
+
+impl User {
+    /// Counts a use; `None` if the transport is leaving.
+    fn new(users: &Arc<Users>) -> Option<Self> {
+        let user = Self(users.clone());
         // ORDERING: `Full` against `Registration::drop`, which sets GONE and then judges the count.
-        let reference = TransportRef(self.clone());
-        if self.users.fetch_add(1, Full) & GONE == 0 {
-            Some(reference)
-        } else {
-            None
+        (users.count.fetch_add(1, Full) & GONE == 0).then_some(user)
+    }
+}
+
+impl Clone for User {
+    fn clone(&self) -> Self {
+        // ORDERING: The count is not zero, since `self` is in it.
+        self.0.count.fetch_add(1, Full);
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        // ORDERING: `Full` orders all use before the count is seen as zero.
+        if self.0.count.fetch_sub(1, Full) == GONE + 1 {
+            self.0.none.complete_all();
         }
     }
 }
 
-/// A transport in use by a connection; unloading the transport waits until all are dropped.
-pub struct TransportRef(Arc<Entry>);
+/// A transport in the table.
+struct Entry {
+    transport: Arc<dyn Transport>,
+    module: &'static ThisModule,
+    users: Arc<Users>,
+}
+
+impl Entry {
+    /// A counted reference. The caller holds the lock of the table.
+    fn enter(&self) -> Option<TransportRef> {
+        Some(TransportRef {
+            user: User::new(&self.users)?,
+            transport: self.transport.clone(),
+        })
+    }
+}
+
+/// A transport in use; unloading the transport waits until all are dropped.
+///
+/// Fields are dropped in order: the transport's own code runs, if it does, before the use ends.
+#[derive(Clone)]
+pub struct TransportRef {
+    transport: Arc<dyn Transport>,
+    user: User,
+}
+
+impl TransportRef {
+    /// Whether the transport is leaving: no new connection may use it.
+    pub(crate) fn is_leaving(&self) -> bool {
+        // ORDERING: The lock of the connection table orders this; see `NetState::insert_connection`.
+        self.user.0.count.load(Acquire) & GONE != 0
+    }
+}
 
 impl core::ops::Deref for TransportRef {
     type Target = dyn Transport;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0.transport
-    }
-}
-
-impl Clone for TransportRef {
-    fn clone(&self) -> Self {
-        // ORDERING: The count is not zero, since `self` is in it.
-        self.0.users.fetch_add(1, Full);
-        Self(self.0.clone())
-    }
-}
-
-impl Drop for TransportRef {
-    fn drop(&mut self) {
-        // ORDERING: `Full` orders all use before the count is seen as zero.
-        if self.0.users.fetch_sub(1, Full) == GONE + 1 {
-            self.0.unused.complete_all();
-        }
+        &*self.transport
     }
 }
 
@@ -194,7 +227,7 @@ pub struct Attached {
 #[pin_data]
 pub struct Transports {
     #[pin]
-    entries: Mutex<[Option<Arc<Entry>>; 4]>,
+    entries: Mutex<[Option<Entry>; 4]>,
 }
 
 impl Transports {
@@ -205,47 +238,45 @@ impl Transports {
         })
     }
 
-    fn entry(&self, kind: Kind) -> Option<Arc<Entry>> {
-        self.entries.lock().get(kind.slot())?.clone()
-    }
-
     /// The transport of a kind, if it is loaded. Sleeps.
     pub fn get(&self, kind: Kind) -> Option<TransportRef> {
-        self.entry(kind)?.enter()
+        self.entries.lock().get(kind.slot())?.as_ref()?.enter()
+    }
+
+    /// The same with a reference of its module.
+    fn get_attached(&self, kind: Kind) -> Option<Attached> {
+        let entries = self.entries.lock();
+        let entry = entries.get(kind.slot())?.as_ref()?;
+        // The use keeps the module from being unloaded for as long as the reference of the module is tried for.
+        let transport = entry.enter()?;
+        let module = ModuleRef::try_get(entry.module)?;
+        Some(Attached {
+            transport,
+            _module: module,
+        })
     }
 
     /// Attaches a socket to a transport, loading its module if need be. `ENOPROTOOPT` if it cannot be had. Sleeps.
     pub fn attach(&self, kind: Kind) -> Result<Attached> {
-        if self.entry(kind).is_none() {
-            if let Some(name) = kind.module() {
-                // Whether that worked shows in the table.
-                let _ = request_module(name);
-            }
+        if let Some(attached) = self.get_attached(kind) {
+            return Ok(attached);
         }
-        let entry = self.entry(kind).ok_or(ENOPROTOOPT)?;
-        Self::attach_entry(&entry).ok_or(ENOPROTOOPT)
-    }
-
-    fn attach_entry(entry: &Arc<Entry>) -> Option<Attached> {
-        let module = ModuleRef::try_get(entry.module)?;
-        Some(Attached {
-            transport: entry.enter()?,
-            _module: module,
-        })
+        if let Some(name) = kind.module() {
+            // Whether that worked shows in the table.
+            let _ = request_module(name);
+        }
+        self.get_attached(kind).ok_or(ENOPROTOOPT)
     }
 
     /// Attaches a socket to the transport that owns `address`: loopback for loopback addresses, else the first whose
     /// address it is. Sleeps.
     pub fn attach_for(&self, net: &Net, address: &Addr, scope_id: u32) -> Option<Attached> {
         if address.is_loopback() {
-            return Self::attach_entry(&self.entry(Kind::Loop)?);
+            return self.get_attached(Kind::Loop);
         }
         Kind::PREFERENCE.iter().find_map(|&kind| {
-            let entry = self.entry(kind)?;
-            entry
-                .transport
-                .is_local(net, address, scope_id)
-                .then(|| Self::attach_entry(&entry))?
+            let attached = self.get_attached(kind)?;
+            attached.transport.is_local(net, address, scope_id).then_some(attached)
         })
     }
 
@@ -271,7 +302,9 @@ impl Transports {
 /// A registered transport; dropping it destroys all its connections and waits until nobody uses it. Sleeps.
 pub struct Registration {
     rds: Arc<Rds>,
-    entry: Arc<Entry>,
+    kind: Kind,
+    name: &'static str,
+    users: Arc<Users>,
 }
 
 /// Registers a transport of module `module`. `EEXIST` if there is one of its kind. Sleeps.
@@ -280,13 +313,11 @@ pub fn register(
     transport: Arc<dyn Transport>,
     module: &'static ThisModule,
 ) -> Result<Registration> {
-    let kind = transport.kind();
-    let entry = Arc::pin_init(
-        pin_init!(Entry {
-            transport,
-            module,
-            users: Atomic::new(0),
-            unused <- Completion::new(),
+    let (kind, name) = (transport.kind(), transport.name());
+    let users = Arc::pin_init(
+        pin_init!(Users {
+            count: Atomic::new(0),
+            none <- Completion::new(),
         }),
         GFP_KERNEL,
     )?;
@@ -296,31 +327,41 @@ pub fn register(
         if slot.is_some() {
             return Err(EEXIST);
         }
-        *slot = Some(entry.clone());
+        *slot = Some(Entry {
+            transport,
+            module,
+            users: users.clone(),
+        });
     }
     if kind != Kind::Loop {
-        pr_info!("Registered RDS/{} transport\n", entry.transport.name());
+        pr_info!("Registered RDS/{} transport\n", name);
     }
     Ok(Registration {
         rds: rds.clone(),
-        entry,
+        kind,
+        name,
+        users,
     })
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let kind = self.entry.transport.kind();
-        if let Some(slot) = self.rds.transports.entries.lock().get_mut(kind.slot()) {
-            *slot = None;
-        }
+        let entry = self
+            .rds
+            .transports
+            .entries
+            .lock()
+            .get_mut(self.kind.slot())
+            .and_then(Option::take);
         // ORDERING: `Full`: whoever enters from now on sees GONE.
-        let users = self.entry.users.fetch_add(GONE, Full);
-        self.rds.for_each_namespace(|state| state.destroy_connections(Some(kind)));
+        let users = self.users.count.fetch_add(GONE, Full);
+        self.rds.for_each_namespace(|state| state.destroy_connections(Some(self.kind)));
         if users != 0 {
-            self.entry.unused.wait_for_completion();
+            self.users.none.wait_for_completion();
         }
-        if kind != Kind::Loop {
-            pr_info!("Unregistered RDS/{} transport\n", self.entry.transport.name());
+        drop(entry);
+        if self.kind != Kind::Loop {
+            pr_info!("Unregistered RDS/{} transport\n", self.name);
         }
     }
 }

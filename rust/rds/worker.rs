@@ -94,9 +94,8 @@ impl Reconnect {
         }
     }
 
-    /// The path is up: the next loss is answered at once.
-    pub(crate) fn succeeded(&mut self) {
-        self.backoff.reset();
+    /// The path is up: no further attempt is needed.
+    pub(crate) fn connected(&mut self) {
         self.due = None;
     }
 }
@@ -200,29 +199,44 @@ impl Path {
 
     /// Takes the path down and plans to connect again.
     fn shut_down(self: &Arc<Self>) {
-        if self.state() != PathState::Down {
-            if self.state() == PathState::Connecting {
-                // A drop that lost a race; go the way through Error.
-                self.transition(PathState::Connecting, PathState::Error);
-            }
-            if !self.transition(PathState::Error, PathState::Disconnecting)
-                && !self.transition(PathState::Up, PathState::Disconnecting)
-            {
-                return;
-            }
-            self.take_down(false);
-            if !self.transition(PathState::Disconnecting, PathState::Down) {
-                // Dropped again meanwhile: the event for that is set, and its turn finishes the job.
-                self.kick(Event::Shutdown);
-                return;
+        if !self.transition(PathState::Error, PathState::Disconnecting) {
+            // What was to be taken down is gone already.
+            return;
+        }
+        self.take_down(false);
+        if !self.transition(PathState::Disconnecting, PathState::Down) {
+            // Dropped again meanwhile: another turn finishes the job.
+            self.kick(Event::Shutdown);
+            return;
+        }
+        {
+            let mut reconnect = self.reconnect.lock();
+            reconnect.due = None;
+            if self.has_received() {
+                // The connection was good for something: its loss is answered at once.
+                reconnect.backoff.reset();
             }
         }
-        self.reconnect.lock().due = None;
         if self.index == 0 && self.conn.transport.max_paths() > 0 && !self.is_loopback() {
             self.conn.probe(self);
         }
         self.plan_reconnect();
         self.ops.slot_available(self);
+    }
+
+    /// The peer opens a connection only if it has no other: one that the path has now is stale.
+    fn look_at_parked(self: &Arc<Self>) {
+        match self.state() {
+            PathState::Down => self.ops.slot_available(self),
+            PathState::Up | PathState::Connecting if self.ops.has_parked() => self.drop_path(),
+            // On its way down; that ends with a look at what is parked.
+            _ => {}
+        }
+    }
+
+    /// Has the task take an accepted connection later, when there may be memory for it.
+    pub fn accept_later(self: &Arc<Self>) {
+        self.kick_after(Event::Accept, MEMORY_PAUSE);
     }
 
     /// Closes what carries the path and puts what was not acknowledged back in the queue. Sleeps.
@@ -244,6 +258,7 @@ impl Path {
                 self.conn.rds.count(Core::SendImmediateRetry);
                 self.kick(Event::Send);
             }
+            Outcome::Busy => self.kick_after(Event::Send, 1),
             Outcome::Done => {}
         }
     }
@@ -277,8 +292,8 @@ impl TaskItem<0> for Path {
         if has(Event::Shutdown) {
             this.shut_down();
         }
-        if has(Event::Accept) && this.state() == PathState::Down {
-            this.ops.slot_available(&this);
+        if has(Event::Accept) {
+            this.look_at_parked();
         }
         // The time of an attempt may have been planned by any of the above.
         this.connect_when_due();

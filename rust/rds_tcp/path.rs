@@ -40,6 +40,7 @@ use weft::{
         Family,
         KernelSocket,
         Shutdown,
+        SkbChunk,
         SocketAddr6,
         TcpCallbacks,
         TcpState,
@@ -125,6 +126,9 @@ struct Inner {
     drained: WaitQueue,
     /// Group of source ports tried last.
     port_group: Atomic<u32>,
+    /// Bytes missing of the message being received: of its header, of its payload.
+    header_missing: Atomic<usize>,
+    data_missing: Atomic<usize>,
     last_sent_next: Atomic<u32>,
     last_expected_una: Atomic<u32>,
     last_seen_una: Atomic<u32>,
@@ -144,6 +148,8 @@ impl TcpPath {
                 ends <- new_spinlock_bh!(None, "rds_tcp_ends"),
                 drained <- weft::new_wait_queue!("rds_tcp_drained"),
                 port_group: Atomic::new(0),
+                header_missing: Atomic::new(HEADER_LEN),
+                data_missing: Atomic::new(0),
                 last_sent_next: Atomic::new(0),
                 last_expected_una: Atomic::new(0),
                 last_seen_una: Atomic::new(0),
@@ -160,7 +166,10 @@ impl TcpPath {
     pub(crate) fn offer(&self, path: &Arc<Path>, socket: KernelSocket) {
         {
             let mut parked = self.0.parked.lock();
-            if parked.len() >= MOST_PARKED || parked.reserve(1, GFP_KERNEL).is_err() {
+            if path.conn.is_destroying()
+                || parked.len() >= MOST_PARKED
+                || parked.reserve(1, GFP_KERNEL).is_err()
+            {
                 drop(parked);
                 accept::refuse(socket);
                 return;
@@ -168,10 +177,7 @@ impl TcpPath {
             // There is room, as was just made sure.
             let _ = parked.push_within_capacity(socket);
         }
-        match path.state() {
-            PathState::Up | PathState::Connecting => path.drop_path(),
-            _ => path.kick(Event::Accept),
-        }
+        path.kick(Event::Accept);
     }
 
     fn next_parked(&self) -> Option<KernelSocket> {
@@ -181,25 +187,68 @@ impl TcpPath {
         }
         parked.remove(0).ok()
     }
+
+    /// Puts a connection back that could not be taken, before all others.
+    fn park_again(&self, socket: KernelSocket) {
+        let mut parked = self.0.parked.lock();
+        if parked.insert_within_capacity(0, socket).is_err() {
+            // It came from here, so there is room unless others came meanwhile.
+            pr_debug!("RDS/tcp: parked connection lost\n");
+        }
+    }
 }
 
 impl Inner {
-    /// Makes a socket the path's own.
-    fn attach(self: &Arc<Self>, slot: &mut Slot, path: &Arc<Path>, socket: KernelSocket) -> Result {
+    /// Makes a socket the path's own; gives it back if that fails.
+    fn attach(
+        self: &Arc<Self>,
+        slot: &mut Slot,
+        path: &Arc<Path>,
+        socket: KernelSocket,
+    ) -> Result<(), (Error, KernelSocket)> {
         if slot.closed {
-            return Err(ENETDOWN);
+            return Err((ENETDOWN, socket));
         }
-        socket.set_keepalive(KEEPALIVE_SECONDS, KEEPALIVE_SECONDS, KEEPALIVE_COUNT)?;
-        self.rx.lock().reset();
+        let keepalive = socket.set_keepalive(KEEPALIVE_SECONDS, KEEPALIVE_SECONDS, KEEPALIVE_COUNT);
         let hooks = Arc::new(
             Hooks {
                 path: path.clone(),
                 inner: self.clone(),
             },
             GFP_KERNEL,
-        )?;
+        );
+        let hooks = match keepalive.and(hooks.map_err(Error::from)) {
+            Ok(hooks) => hooks,
+            Err(error) => return Err((error, socket)),
+        };
+        self.reset_rx();
         slot.attached = Some(socket.attach(hooks)?);
         Ok(())
+    }
+
+    /// Begins a new stream.
+    fn reset_rx(&self) {
+        let mut rx = self.rx.lock();
+        rx.reset();
+        self.note_missing(&rx);
+    }
+
+    /// Keeps what is missing of the current message, for information.
+    #[inline]
+    fn note_missing(&self, rx: &Rx) {
+        let (header, data) = rx.missing();
+        // ORDERING: For information only.
+        self.header_missing.store(header, Relaxed);
+        self.data_missing.store(data, Relaxed);
+    }
+
+    /// Takes in what has arrived.
+    #[inline]
+    fn read(&self, path: &Arc<Path>, chunk: &mut SkbChunk<'_>) -> Result {
+        let mut rx = self.rx.lock();
+        let result = rx.read(path, chunk);
+        self.note_missing(&rx);
+        result
     }
 
     /// Sets the options that every socket of this transport has.
@@ -213,17 +262,21 @@ impl Inner {
         }
     }
 
-    /// Makes an accepted connection the path's own, if it is free.
-    fn adopt(self: &Arc<Self>, path: &Arc<Path>, socket: KernelSocket) -> Result {
+    /// Makes an accepted connection the path's own, if it is free; else gives it back.
+    fn adopt(
+        self: &Arc<Self>,
+        path: &Arc<Path>,
+        socket: KernelSocket,
+    ) -> Result<(), (Error, KernelSocket)> {
         let mut slot = self.socket.lock();
         if !path.transition(PathState::Down, PathState::Connecting) {
-            return Err(EBUSY);
+            return Err((EBUSY, socket));
         }
         self.tune(path, &socket);
         self.note_ends(&socket);
-        if let Err(error) = self.attach(&mut slot, path, socket) {
+        if let Err(failed) = self.attach(&mut slot, path, socket) {
             path.transition(PathState::Connecting, PathState::Down);
-            return Err(error);
+            return Err(failed);
         }
         path.complete();
         if let Some(attached) = &slot.attached {
@@ -267,7 +320,7 @@ impl Inner {
                 port,
                 scope_id: key.interface,
             });
-            if result.is_ok() {
+            if !matches!(result, Err(EADDRINUSE)) {
                 break;
             }
         }
@@ -278,14 +331,14 @@ impl Inner {
     /// Reads what has arrived, in process context.
     fn receive_from(&self, path: &Arc<Path>, attached: &Attached<Hooks>) -> Result {
         let mut locked = attached.lock();
-        let result = locked.read_sock(|chunk| self.rx.lock().read(path, chunk));
+        let result = locked.read_sock(|chunk| self.read(path, chunk));
         self.after_read(path, result.map(|_| ()))
     }
 
     /// What follows from the end of a read.
     #[inline]
     fn after_read(&self, path: &Arc<Path>, result: Result) -> Result {
-        if matches!(result, Err(EPROTO)) {
+        if matches!(result, Err(EPROTO)) && path.is_up() {
             path.drop_path();
         }
         result
@@ -340,7 +393,7 @@ impl PathOps for TcpPath {
             peer,
         });
         // From the connect on, the callbacks decide what becomes of the path.
-        inner.attach(&mut slot, path, socket)?;
+        inner.attach(&mut slot, path, socket).map_err(|(error, _socket)| error)?;
         let result = match &slot.attached {
             Some(attached) => attached.connect(&peer),
             None => Err(ENETDOWN),
@@ -373,7 +426,7 @@ impl PathOps for TcpPath {
             attached.detach();
         }
         *inner.ends.lock() = None;
-        inner.rx.lock().reset();
+        inner.reset_rx();
     }
 
     #[inline]
@@ -433,6 +486,10 @@ impl PathOps for TcpPath {
         }
     }
 
+    fn has_parked(&self) -> bool {
+        !self.0.parked.lock().is_empty()
+    }
+
     fn receive(&self, path: &Arc<Path>) -> Result {
         let slot = self.0.socket.lock();
         match &slot.attached {
@@ -446,14 +503,13 @@ impl PathOps for TcpPath {
         let Some(ends) = *inner.ends.lock() else {
             return;
         };
-        let (header_missing, data_missing) = inner.rx.lock().missing();
         let full = record::TcpSocket6 {
             local_addr: Addr(ends.local.addr),
             local_port: ends.local.port.into(),
             peer_addr: Addr(ends.peer.addr),
             peer_port: ends.peer.port.into(),
-            hdr_rem: (header_missing as u64).into(),
-            data_rem: (data_missing as u64).into(),
+            hdr_rem: (inner.header_missing.load(Relaxed) as u64).into(),
+            data_rem: (inner.data_missing.load(Relaxed) as u64).into(),
             last_sent_nxt: inner.last_sent_next.load(Relaxed).into(),
             last_expected_una: inner.last_expected_una.load(Relaxed).into(),
             last_seen_una: inner.last_seen_una.load(Relaxed).into(),
@@ -470,8 +526,13 @@ impl PathOps for TcpPath {
             let Some(socket) = self.next_parked() else {
                 return;
             };
-            if let Err(error) = self.0.adopt(path, socket) {
-                pr_debug!("RDS/tcp: accepted connection dropped: {:?}\n", error);
+            if let Err((error, socket)) = self.0.adopt(path, socket) {
+                // Its data may be acknowledged already, so the connection must not be lost.
+                self.park_again(socket);
+                if error != EBUSY {
+                    path.accept_later();
+                }
+                return;
             }
         }
     }
@@ -481,11 +542,11 @@ impl TcpCallbacks for Hooks {
     fn data_ready(this: ArcBorrow<'_, Self>, sk: &mut CallbackSk<'_>) {
         let (path, inner) = (&this.path, &this.inner);
         inner.shared.count(Tcp::DataReadyCalls);
-        let result = sk.read_sock(|chunk| inner.rx.lock().read(path, chunk));
+        let result = sk.read_sock(|chunk| inner.read(path, chunk));
         if matches!(inner.after_read(path, result.map(|_| ())), Err(ENOMEM)) {
             path.kick(Event::Receive);
         }
-        if sk.receive_queue_empty() {
+        if !path.is_up() && sk.receive_queue_empty() {
             inner.drained.wake_all();
         }
     }

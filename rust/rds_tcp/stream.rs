@@ -19,6 +19,7 @@ use rds::{
     recv, //
 };
 use weft::{
+    mm::bytes::Bytes,
     net::{
         skb::SkbQueue,
         tcp::{
@@ -47,7 +48,7 @@ const GATHER_LIMIT: usize = 1024;
 /// The payload of the message that is being received.
 enum Partial {
     /// Copied: the bytes, and how many of them have arrived.
-    Copied(KVec<u8>, usize),
+    Copied(Bytes, usize),
     /// Kept as it came.
     Kept(SkbQueue, Option<GatherSkb>),
 }
@@ -150,7 +151,7 @@ impl Rx {
             None => {
                 let is_map = self.header.as_ref().is_some_and(Header::is_congestion_map);
                 self.partial.insert(if remaining <= COPY_LIMIT || is_map {
-                    Partial::Copied(KVec::from_elem(0, remaining, chunk.gfp())?, 0)
+                    Partial::Copied(Bytes::zeroed(remaining, chunk.gfp())?, 0)
                 } else {
                     Partial::Kept(SkbQueue::new(), None)
                 })
@@ -184,7 +185,7 @@ impl Rx {
                 }
                 Data::Skbs(skbs)
             }
-            None => Data::Inline(KVec::new()),
+            None => Data::Inline(Bytes::EMPTY),
         };
         if header.is_congestion_map() {
             if let Data::Inline(bytes) = &data {
@@ -231,7 +232,7 @@ fn keep(
     }
     let target = match gathered {
         Some(target) => target,
-        None => gathered.insert(GatherSkb::new(chunk)?),
+        None => gathered.insert(GatherSkb::new(chunk, reassembly.data_remaining())?),
     };
     target.append(chunk, len)?;
     reassembly.consume_data(len);

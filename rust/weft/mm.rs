@@ -2,4 +2,5 @@
 
 //! Memory that the network stack can hold on to.
 
+pub mod bytes;
 pub mod frags;

@@ -3,4 +3,5 @@
 //! Locks and waiting.
 
 pub mod bh;
+pub mod take;
 pub mod wait;

@@ -11,7 +11,8 @@
 //!
 //! A [`Queue`] belongs to a module and is dropped with it. Its drop refuses new work and waits until every task that
 //! is still scheduled or running has ended, so no task can run after the module's text is gone. What it waits for is
-//! what the tasks do: a module cancels its tasks before it drops the queue.
+//! what the tasks do: a module cancels its tasks before it drops the queue. As with every registration of the kernel
+//! crate, a queue must not be forgotten by a module that is unloaded.
 
 use crate::bindings;
 use core::{
@@ -289,15 +290,26 @@ impl<T: TaskItem<ID>, const ID: u64> Task<T, ID> {
             return;
         }
         let reference = ManuallyDrop::new(object.clone());
+        // `mod_delayed_work` would not tell whether the work is pending afterwards if a `cancel_sync` runs at the same
+        // time, so this is done in steps that do.
         // SAFETY: As in `schedule`.
-        let was_pending = unsafe {
-            bindings::weft_helper_mod_delayed_work(
+        let queue = || unsafe {
+            bindings::weft_helper_queue_delayed_work(
                 task.queue.0.queue.as_ptr(),
                 task.work.get(),
                 delay,
             )
         };
-        if was_pending {
+        if queue() {
+            return;
+        }
+        // SAFETY: The work is initialised.
+        if unsafe { bindings::cancel_delayed_work(task.work.get()) } {
+            // SAFETY: It was pending, so by the type invariants one reference was leaked for it, which is ours now.
+            drop(unsafe { Arc::from_raw(Arc::as_ptr(object)) });
+            task.queue.0.leave();
+        }
+        if !queue() {
             drop(ManuallyDrop::into_inner(reference));
             task.queue.0.leave();
         }

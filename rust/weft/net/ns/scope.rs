@@ -11,14 +11,20 @@
 use super::Net;
 use core::ops::Deref;
 use kernel::{
-    new_mutex,
     prelude::*,
+    static_lock_class,
+    str::CStr,
     sync::{
         Arc,
         Completion,
         Mutex, //
     },
 };
+
+/// Names of lock classes. The initialisers below are compiled into the modules that use them, and lockdep wants one
+/// pointer for the name of one class: a literal would be another one in each module.
+static SCOPE_NAME: &CStr = c"NetScope::bound";
+static RESOURCE_NAME: &CStr = c"NetBound::resource";
 
 /// The namespace of an [`init`](super::PerNetData::init) callback.
 pub struct ScopedNet<'a> {
@@ -66,7 +72,7 @@ pub(super) struct NetScope {
 impl NetScope {
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            bound <- new_mutex!(KVec::new(), "NetScope::bound"),
+            bound <- Mutex::new(KVec::new(), SCOPE_NAME, static_lock_class!()),
         })
     }
 }
@@ -114,7 +120,7 @@ struct Bound<R> {
 impl<R: Resource> Bound<R> {
     fn new(resource: R) -> impl PinInit<Self> {
         pin_init!(Self {
-            resource <- new_mutex!(Some(resource), "NetBound::resource"),
+            resource <- Mutex::new(Some(resource), RESOURCE_NAME, static_lock_class!()),
             gone <- Completion::new(),
         })
     }

@@ -113,15 +113,18 @@ impl KernelSocket {
     /// Lets `owner` hear from TCP from now on.
     ///
     /// Nothing is told of what has happened before: data may have arrived, or the peer may have closed.
-    /// If this fails (`ENOMEM`, or `EBUSY` if something else uses the socket) the socket is released.
-    pub fn attach<C: TcpCallbacks>(self, owner: Arc<C>) -> Result<Attached<C>> {
+    /// If this fails (`ENOMEM`, or `EBUSY` if something else uses the socket) the socket is given back.
+    pub fn attach<C: TcpCallbacks>(self, owner: Arc<C>) -> Result<Attached<C>, (Error, Self)> {
         let sk = self.as_raw();
-        let hooks = KBox::<Hooks<C>>::new_uninit(GFP_KERNEL)?;
+        let Ok(hooks) = KBox::<Hooks<C>>::new_uninit(GFP_KERNEL) else {
+            return Err((ENOMEM, self));
+        };
         // SAFETY: The socket is valid.
         let lock = unsafe { hook::WriteLock::new(sk) };
         // SAFETY: The socket is valid.
         if unsafe { bindings::weft_helper_sk_user_data(sk) } != 0 {
-            return Err(EBUSY);
+            drop(lock);
+            return Err((EBUSY, self));
         }
         // SAFETY: The socket is valid, and its callbacks are stable under the lock.
         let originals = unsafe {
@@ -132,7 +135,8 @@ impl KernelSocket {
             )
         };
         let (Some(data_ready), Some(write_space), Some(state_change)) = originals else {
-            return Err(EINVAL);
+            drop(lock);
+            return Err((EINVAL, self));
         };
         let hooks = KBox::into_raw(hooks.write(Hooks {
             owner,

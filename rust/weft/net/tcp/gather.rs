@@ -13,8 +13,8 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// Bytes that one buffer gathers; with its header it fills about a page.
-const CAPACITY: u32 = 3584;
+/// Bytes that one buffer gathers at most; with its header it fills about a page.
+const CAPACITY: usize = 3584;
 
 /// A network buffer that pieces of a stream are copied into.
 ///
@@ -33,10 +33,11 @@ pub struct GatherSkb {
 unsafe impl Send for GatherSkb {}
 
 impl GatherSkb {
-    /// Allocates an empty one, in the context of `chunk`. `ENOMEM`.
-    pub fn new(chunk: &SkbChunk<'_>) -> Result<Self> {
+    /// Allocates an empty one in the context of `chunk`, for up to `wanted` bytes. `ENOMEM`.
+    pub fn new(chunk: &SkbChunk<'_>, wanted: usize) -> Result<Self> {
+        let size = u32::try_from(wanted.min(CAPACITY))?;
         // SAFETY: The helper only allocates.
-        let raw = unsafe { bindings::weft_helper_alloc_skb(CAPACITY, chunk.raw_gfp()) };
+        let raw = unsafe { bindings::weft_helper_alloc_skb(size, chunk.raw_gfp()) };
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         // INVARIANT: A new buffer is linear and not cloned.
         Ok(Self {

@@ -27,15 +27,6 @@ use kernel::{
     prelude::*, //
 };
 
-/// How memory may be allocated while reading.
-#[derive(Clone, Copy)]
-enum Context {
-    /// The socket is locked by a task: allocations may sleep.
-    Process,
-    /// In a callback.
-    Atomic,
-}
-
 /// The part of the received stream that comes next.
 ///
 /// What is copied, extracted or skipped is consumed and leaves the receive queue; the rest stays for the next read.
@@ -47,7 +38,6 @@ pub struct SkbChunk<'a> {
     skb: NonNull<bindings::sk_buff>,
     offset: usize,
     left: usize,
-    context: Context,
     _skb: PhantomData<&'a mut OwnedSkb>,
 }
 
@@ -64,22 +54,16 @@ impl SkbChunk<'_> {
         self.left == 0
     }
 
-    /// The flags with which the reader may allocate memory.
+    /// The flags with which the reader may allocate memory: it usually holds a spinlock, also in process context.
     #[inline]
     pub fn gfp(&self) -> Flags {
-        match self.context {
-            Context::Process => GFP_KERNEL,
-            Context::Atomic => GFP_ATOMIC,
-        }
+        GFP_ATOMIC
     }
 
     /// The same as C has them.
     #[inline]
     pub(super) fn raw_gfp(&self) -> bindings::gfp_t {
-        match self.context {
-            Context::Process => bindings::GFP_KERNEL,
-            Context::Atomic => bindings::GFP_ATOMIC,
-        }
+        bindings::GFP_ATOMIC
     }
 
     /// The offset of the chunk and `len`, as C wants them, if that many bytes are left.
@@ -133,7 +117,6 @@ impl SkbChunk<'_> {
 /// What the actor finds behind its descriptor.
 struct Reader<F> {
     read: F,
-    context: Context,
     result: Result,
 }
 
@@ -141,16 +124,15 @@ struct Reader<F> {
 ///
 /// # Safety
 ///
-/// The lock of the socket must be held as `context` says, and `read` must not be able to read from the same socket:
+/// The lock of the socket must be held, and `read` must not be able to read from the same socket:
 /// that would free the buffer under it.
 #[inline]
-unsafe fn read_sock<F>(sk: &TcpSk, context: Context, read: F) -> Result<usize>
+unsafe fn read_sock<F>(sk: &TcpSk, read: F) -> Result<usize>
 where
     F: FnMut(&mut SkbChunk<'_>) -> Result,
 {
     let mut reader = Reader {
         read,
-        context,
         result: Ok(()),
     };
     let mut descriptor = bindings::read_descriptor_t {
@@ -194,7 +176,6 @@ where
         // CAST: `usize` has at least 32 bits wherever the kernel has networking.
         offset: offset as usize,
         left: len,
-        context: reader.context,
         _skb: PhantomData,
     };
     reader.result = (reader.read)(&mut chunk);
@@ -205,15 +186,15 @@ where
 impl LockedSk<'_> {
     /// Gives what was received to `read`, chunk by chunk, until there is no more or `read` fails or consumes nothing.
     ///
-    /// Returns how much was consumed, or the error of `read`; what it had consumed before stays consumed. `read` may
-    /// sleep, but must not use the socket's sleeping methods, as the socket is locked.
+    /// Returns how much was consumed, or the error of `read`; what it had consumed before stays consumed. `read` must
+    /// not use the socket's sleeping methods, as the socket is locked.
     #[inline]
     pub fn read_sock<F>(&mut self, read: F) -> Result<usize>
     where
         F: FnMut(&mut SkbChunk<'_>) -> Result,
     {
         // SAFETY: `self` is proof of the lock. It is borrowed, and there is no second token for a locked socket.
-        unsafe { read_sock(self, Context::Process, read) }
+        unsafe { read_sock(self, read) }
     }
 }
 
@@ -226,6 +207,6 @@ impl CallbackSk<'_> {
     {
         // SAFETY: By the invariant of `CallbackSk` TCP holds the lock. `self` is borrowed, and there is no second token
         // for a locked socket.
-        unsafe { read_sock(self, Context::Atomic, read) }
+        unsafe { read_sock(self, read) }
     }
 }
