@@ -27,7 +27,8 @@ endif
 # Code that is checked has objects of its own, so that the checks and the modules do not rebuild each other.
 objects := build/kbuild/$(flavour)$(if $(CLIPPY)$(W),-lint)
 modconfig := CONFIG_WEFT=m CONFIG_WEFT_RDS=m CONFIG_WEFT_RDS_TCP=m
-kbuild = $(recurse)$(kmake) --no-print-directory -C $(kdir) M=$(TOP) MO=$(TOP)/$(objects) $(modconfig) \
+# Two runs at once take turns.
+kbuild = $(recurse)flock $(objects).lock $(kmake) --no-print-directory -C $(kdir) M=$(TOP) MO=$(TOP)/$(objects) $(modconfig) \
 	$(foreach name,LLVM V CLIPPY W,$(if $($(name)),$(name)=$($(name))))
 
 default: modules

@@ -27,7 +27,8 @@ def tree(kernel, kernel_dir, impl):
         return own, ()
     ours = sorted((sdk.TOP / "build/modules" / kernel).glob("*.ko"))
     if not ours:
-        raise Refusal(f"there are no Rust modules for the {kernel} kernel in build/modules/{kernel}; run make first")
+        target = "make" if kernel == "base" else f"make KERNEL={kernel}"
+        raise Refusal(f"there are no Rust modules for the {kernel} kernel in build/modules/{kernel}; run {target} first")
     names = {module.stem.replace("-", "_") for module in ours}
     refused = tuple(name for name in REPLACED if name not in names)
     top = sdk.TOP / "build/guest" / f"{kernel}-rust"

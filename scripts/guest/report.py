@@ -9,7 +9,7 @@ COMPLAINT = re.compile(
       \bBUG\b | \bWARNING: | \bOops\b | Kernel\ panic | kernel\ panic | general\ protection\ fault
     | Unable\ to\ handle | stack-protector: | double\ fault
     | rust_kernel:\ panicked
-    | KASAN | KFENCE | KCSAN | UBSAN: | ODEBUG: | DMA-API:
+    | KASAN | KFENCE | KCSAN | UBSAN: | ODEBUG:
     | weft-leakcheck:
     | possible\ recursive\ locking | possible\ circular\ locking | possible\ irq\ lock | inconsistent\ lock\ state
     | [Ii]nvalid\ wait\ context | bad\ unlock\ balance | bad\ contention | held\ lock\ freed | still\ has\ locks\ held

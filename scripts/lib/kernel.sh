@@ -9,9 +9,11 @@ kernel_fragments() {
 }
 
 kernel_dir() {
-	local source
-	source=$(source_dir) || exit 1
-	printf '%s\n' "$WEFT_CACHE/$1-$(hash_of kernel-v1 "$source" "$(kernel_fragments "$1" | sed 's/#.*//' | sort)")"
+	local package toolchain
+	package=$(source_package) || exit 1
+	toolchain=$(root_toolchain) || exit 1
+	printf '%s\n' "$WEFT_CACHE/$1-$(hash_of kernel-v2 "$package" "$toolchain" \
+		"$(kernel_fragments "$1" | sed 's/#.*//' | sort)")"
 }
 
 kernel_make() {

@@ -4,7 +4,15 @@
 
 root_packages() { sed 's/#.*//' "$WEFT_TOP/scripts/sdk.packages" | xargs -n1 | sort -u; }
 
-root_key() { hash_of root-v1 "$WEFT_SUITE" "$(root_packages)" "$(id -u | grep -c '^0$')"; }
+root_key() { hash_of root-v2 "$WEFT_SUITE" "$(root_packages)" "$(id -u | grep -c '^0$')"; }
+
+# The versions of everything that decides what a kernel build makes; written when the root is made.
+root_toolchain() {
+	local root
+	root=$(root_dir)
+	[ -e "$root/.complete" ] || die "the toolchain root is not there yet; run scripts/sdk"
+	cat "$root/.toolchain"
+}
 
 root_dir() { printf '%s\n' "$WEFT_CACHE/root-$(root_key)"; }
 
@@ -62,4 +70,8 @@ root_bootstrap() {
 		tar -C "$dir" --no-same-owner --exclude='./dev/*' -xf "$tar"
 		rm -f "$tar"
 	fi
+	local share=(--mount)
+	[ "$(id -u)" -eq 0 ] || share+=(--user --map-root-user)
+	unshare "${share[@]}" chroot "$dir" /usr/bin/bash -c \
+		'for p in rustc clang bindgen ld.lld pahole make; do "$p" --version | head -n 1; done' >"$dir/.toolchain"
 }

@@ -23,14 +23,14 @@ def name(address, port=0, scope=0):
 
 
 def read(raw):
-    """(address, port) of a socket address, with the scope as third where there is one; None if it is empty."""
-    if not raw:
+    """(address, port) of a socket address, with the scope as third where there is one; None if it is cut."""
+    if len(raw) < 16:
         return None
     (family,) = struct.unpack_from("=H", raw)
     (port,) = struct.unpack_from("!H", raw, 2)
     if family == socket.AF_INET:
         return str(ipaddress.IPv4Address(raw[4:8])), port
-    if family == socket.AF_INET6:
+    if family == socket.AF_INET6 and len(raw) >= 28:
         (scope,) = struct.unpack_from("=I", raw, 24)
         address = str(ipaddress.IPv6Address(raw[8:24]))
         return (address, port, scope) if scope else (address, port)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 IMPL = os.environ.get("WEFT_IMPL", "rust")
 ON_C = IMPL == "c"
+SOAK = os.environ.get("WEFT_MODE", "check") == "soak"
 ON_DEBUG = os.environ.get("WEFT_KERNEL", "base") == "debug"
 
 SAME = object()
@@ -112,9 +113,14 @@ def _alarm(_number, _frame):
     raise Stuck("no end in time")
 
 
+def _name(number):
+    # Linux has one number for both, and calls it so.
+    return "EOPNOTSUPP" if number == errno.EOPNOTSUPP else errno.errorcode.get(number, str(number))
+
+
 def _describe(error):
     if isinstance(error, OSError) and error.errno:
-        return f"unexpected {errno.errorcode.get(error.errno, error.errno)}"
+        return f"unexpected {_name(error.errno)}"
     if isinstance(error, AssertionError):
         return str(error) or "assertion failed"
     return f"{type(error).__name__} {error}"
@@ -132,14 +138,14 @@ def outcome(call):
     try:
         value = call()
     except OSError as error:
-        return errno.errorcode.get(error.errno, str(error.errno))
+        return _name(error.errno)
     return "ok" if value is None else value
 
 
 def equal(got, want, what=""):
-    """Fails unless `got` is `want`."""
+    """Fails unless `got` is `want`, or one of them if that is a frozenset."""
     prefix = f"{what}: " if what else ""
-    assert got == want, f"{prefix}got {_short(got)}, expected {_short(want)}"
+    assert got in want if isinstance(want, frozenset) else got == want, f"{prefix}got {_short(got)}, expected {_short(want)}"
 
 
 def fails(name, call):
@@ -159,5 +165,7 @@ def eventually(condition, what, seconds=5.0, pause=0.01):
 
 
 def _short(value):
+    if isinstance(value, frozenset):
+        value = " or ".join(sorted(map(str, value)))
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) < 120 else f"{text[:100]}... ({len(text)} characters)"

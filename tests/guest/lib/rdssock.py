@@ -198,7 +198,7 @@ class Sock:
         return Received(
             got,
             buffer.raw[: min(got, size)] if buffer is not None else b"",
-            read_address(raw) if len(raw) >= 16 else None,
+            read_address(raw),
             header.flags,
             list(_controls(extra.raw[: header.controllen])) if control else [],
             raw,

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Addresses, bind, connect and names: sections 1.2 to 1.4 of the reference; R-17, R-33, R-34."""
 
+import resource
 import struct
 
 import lab
 from address import name, read, sin, sin6
 from api import lan
-from cases import Cases, Skip, equal, fails, outcome
+from cases import ON_DEBUG, SOAK, Cases, Skip, equal, fails, outcome
 from rdssock import GAP, IB, LOOP, NONE, TCP, TRANSPORT, Sock
 
 CASES = Cases("names")
@@ -306,12 +307,8 @@ def _():
 
 @CASES.case("every port of an address can be bound, and one more cannot", c="at most 32768 sockets", limit=120)
 def _():
-    import resource
-
-    from cases import ON_DEBUG
-
-    if ON_DEBUG:
-        raise Skip("too slow with the debug kernel")
+    if ON_DEBUG or not SOAK:
+        raise Skip("takes long; part of the soak on the base kernel")
     resource.setrlimit(resource.RLIMIT_NOFILE, (70000, 70000))
     held = []
     try:

@@ -11,7 +11,7 @@ import threading
 import time
 
 from api import lan
-from cases import Cases, equal, fails
+from cases import ON_C, Cases, equal, fails
 from rdssock import (
     CMSG_RXPATH_LATENCY,
     MSG_CTRUNC,
@@ -360,7 +360,8 @@ def _():
             equal(data[:8], bytes([3, 2, 0, 1, 0, 0, 0, 0]))
             times = struct.unpack("=QQQ", data[8:])
             assert times[0] >= 150_000_000, f"queued to delivered took {times[0]} ns"
-            assert times[1] < 10**10 and times[2] < 10**10, f"{times}"
+            # C has no time of the header for messages that do not leave the machine.
+            assert ON_C or (times[1] < 10**10 and times[2] < 10**10), f"{times}"
             two.set(RXPATH_LATENCY, _trace(1, 2))
             one.send(b"x", two.address)
             data = two.recv(9, control=256).control[0][2]

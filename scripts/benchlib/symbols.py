@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which function, and which part of the system, an address belongs to."""
+
+import bisect
+import functools
+import re
+import subprocess
+
+import sdk
+from plan import MODULES
+from refusal import Refusal
+
+# Parts that are the modules' own: the modules, and what of Rust the kernel itself has for them, such as the helpers
+# that a Rust module calls where a C module has an inline function.
+RUST_SUPPORT = "kernel: Rust"
+OWN = ("rds", "rds_tcp", "weft", RUST_SUPPORT)
+KERNEL = "kernel: other"
+PROGRAM = "program"
+PARTS = (*OWN, KERNEL, PROGRAM)
+# Not a part of anything: the processor sleeps.
+SLEEP = "sleep"
+
+_KERNEL_START = 1 << 63
+# Name, value, class, type, size, line, section.
+_NM_COLUMNS = 7
+_RUST = re.compile(r"rust_helper_|_R[NIXYMC]")
+# The functions that let interrupts in again. One that was held back meanwhile comes here, so a sample here belongs to
+# the code before, which is the caller's.
+_RELEASE = re.compile(r"_raw_(spin|read|write)_unlock_irq(restore)?$|rust_helper_.*unlock_irq(restore)?$")
+_SLEEP = re.compile(r"(pv_native_safe_halt|native_safe_halt|default_idle|default_idle_call|arch_cpu_idle)$")
+
+
+class Symbols:
+    """Functions of a kernel with its modules, by address."""
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+        self._starts = [start for start, _, _ in kernel]
+        self._modules = []
+
+    @classmethod
+    def of_kernel(cls, kernel_dir, text):
+        """The kernel's own functions, `text` being where it begins."""
+        lines = [line.split() for line in (kernel_dir / "System.map").read_text().splitlines()]
+        shift = text - next(int(address, 16) for address, _, name in lines if name == "_text")
+        found = [(int(address, 16) + shift, name) for address, kind, name in lines if kind in "TtWw"]
+        return cls(sorted((start, name, RUST_SUPPORT if _RUST.match(name) else KERNEL) for start, name in found))
+
+    def with_modules(self, impl, folder, sections):
+        """These functions and those of the modules of an implementation, which are where the guest said."""
+        result = Symbols(self._kernel)
+        for name in MODULES[impl]:
+            for section, offset, size, function in module_functions(folder / f"{name}.ko"):
+                if start := sections[name].get(section):
+                    result._modules.append((start + offset, start + offset + size, function, name))
+        result._modules.sort()
+        return result
+
+    def function(self, address):
+        """Name and part of the function at an address."""
+        if address < _KERNEL_START:
+            return PROGRAM, PROGRAM
+        at = bisect.bisect_right(self._modules, (address, _KERNEL_START * 2)) - 1
+        if at >= 0 and address < self._modules[at][1]:
+            return self._modules[at][2:]
+        at = bisect.bisect_right(self._starts, address) - 1
+        return self._kernel[at][1:] if at >= 0 else ("unknown", KERNEL)
+
+    def responsible(self, chain):
+        """The function to which a sample belongs; `chain` begins with the address, its caller follows, and so on."""
+        for address in chain:
+            name, part = self.function(address)
+            if _SLEEP.match(name):
+                return name, SLEEP
+            if not _RELEASE.match(name):
+                return name, part
+        return self.function(chain[0])
+
+
+@functools.cache
+def module_functions(path):
+    """Section, offset, size and name of each function in a module."""
+    command = [sdk.TOP / "scripts/in-root", "--bind", path.parent, "nm", "--defined-only", "--format=sysv", path]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Refusal(f"cannot read the functions of {path.name}")
+    rows = [[field.strip() for field in line.split("|")] for line in done.stdout.splitlines()]
+    functions = [row for row in rows if len(row) == _NM_COLUMNS and row[3] == "FUNC"]
+    return [(row[6], int(row[1], 16), int(row[4], 16), row[0]) for row in functions]
+
+
+def readable(names):
+    """The names as the programmer wrote them."""
+    command = [sdk.TOP / "scripts/in-root", "c++filt"]
+    done = subprocess.run(command, input="\n".join(names), stdout=subprocess.PIPE, text=True)
+    return dict(zip(names, done.stdout.splitlines() if not done.returncode else names))
