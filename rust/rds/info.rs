@@ -52,10 +52,8 @@ impl Sink {
         if self.bytes.capacity() - self.bytes.len() < bytes.len() {
             return;
         }
-        for byte in bytes {
-            // There is capacity, as was just checked.
-            let _ = self.bytes.push_within_capacity(*byte);
-        }
+        // There is capacity, as was just checked, so this does not allocate.
+        let _ = self.bytes.extend_from_slice(bytes, GFP_ATOMIC);
     }
 
     fn total(&self) -> usize {

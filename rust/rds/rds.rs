@@ -24,11 +24,15 @@
 //!
 //! 1. `Path::xmit` (mutex): who transmits. Held while calling into the transport, which takes the TCP socket lock.
 //! 2. The TCP socket lock; message delivery runs under it, in softirq.
-//! 3. `Socket::tx`, then `Path::queue`: queueing a message is the only place that holds both.
-//! 4. `Socket::rx`, then `CongMap::conns`.
-//! 5. `NetState::conns`, `NetState::maps`, a shard of `BindTable`, `NetState::monitors`: never nested in each other.
-//!    `NetState::monitors` is outside `Socket::cong`.
-//! 6. `Conn::paths`, `Conn::handshake`, `Path::reconnect`, `Socket::binding`, `Socket::cong`: leaves.
+//! 3. A lock of the transport around the message being received.
+//! 4. `NetState::conns`, `NetState::sockets` or a shard of `BindTable`.
+//! 5. `SockState::tx` or `SockState::rx`.
+//! 6. `CongMap::conns` or `NetState::monitors`.
+//! 7. `Conn::paths`.
+//! 8. `Path::queue`.
+//! 9. `NetState::maps`, `Conn::handshake`, `Path::reconnect`, `SockState::binding`, `SockState::monitor`: leaves.
+//!
+//! Not every pair is nested; where two are, it is in this order.
 
 #![forbid(unsafe_code)]
 

@@ -34,6 +34,10 @@ use kernel::{
         atomic::Relaxed,
         Arc, //
     },
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    },
 };
 use weft::{
     net::msg::{
@@ -64,7 +68,10 @@ use weft_proto::rds::{
 /// Bytes of `struct rds_rdma_args`, and where in it the fields are that decide on errors.
 const RDMA_ARGS_LEN: usize = 56;
 const RDMA_ARGS_REMOTE_BYTES: usize = 16;
+const RDMA_ARGS_LOCAL: usize = 24;
 const RDMA_ARGS_NR_LOCAL: usize = 32;
+/// Bytes of `struct rds_iovec`: an address and a length.
+const IOVEC_LEN: u64 = 16;
 /// Bytes of `struct rds_get_mr_args`.
 const RDMA_MAP_LEN: usize = 32;
 /// Bytes of `struct rds_atomic_args`.
@@ -98,6 +105,7 @@ pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Res
     }
     operations.check(sk, msg)?;
     let payload = Payload::copy_from(msg.iter(), len)?;
+    sk.rds.count_by(Core::CopyFromUser, len);
     let path = match route.cached.take() {
         Some(path) => path,
         None => find_path(sk, &route)?,
@@ -148,7 +156,11 @@ fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
         }
     }
     let cached = match &binding.cached {
-        Some((destination, path)) if *destination == to.addr && path.conn.key.tos == binding.tos => {
+        Some((destination, path))
+            if *destination == to.addr
+                && path.conn.key.tos == binding.tos
+                && path.conn.key.interface == scope_id =>
+        {
             Some(path.clone())
         }
         _ => None,
@@ -288,6 +300,23 @@ fn try_queue(sk: &UserSock, path: &Arc<Path>, message: &Arc<Message>) -> bool {
     false
 }
 
+/// Looks at the local vectors of an RDMA operation, which the user has at `address`. Sleeps.
+///
+/// `EFAULT` if they cannot be read, `EINVAL` if one is empty, wraps around, or is longer than 4 GiB.
+fn check_vectors(address: u64, count: u64) -> Result {
+    let len = usize::try_from(count * IOVEC_LEN)?;
+    let address = usize::try_from(address)?;
+    let mut reader = UserSlice::new(UserPtr::from_addr(address), len).reader();
+    for _ in 0..count {
+        let (start, bytes): (u64, u64) = (reader.read()?, reader.read()?);
+        let end = start.wrapping_add(bytes);
+        if end <= start || bytes > u64::from(u32::MAX) {
+            return Err(EINVAL);
+        }
+    }
+    Ok(())
+}
+
 /// What the control messages of RDS ask for.
 #[derive(Default)]
 struct Operations {
@@ -367,10 +396,13 @@ impl Operations {
         self.operation(data, RDMA_ARGS_LEN);
         let bytes = usize::try_from(field(RDMA_ARGS_REMOTE_BYTES)?)?;
         self.remote_bytes = self.remote_bytes.saturating_add(bytes);
-        match field(RDMA_ARGS_NR_LOCAL)? {
-            0 => self.error = Some(EINVAL),
-            local if local > RDMA_ARGS_MAX_LOCAL => self.error = Some(EMSGSIZE),
-            _ => {}
+        let checked = match field(RDMA_ARGS_NR_LOCAL)? {
+            0 => Err(EINVAL),
+            count if count > RDMA_ARGS_MAX_LOCAL => Err(EMSGSIZE),
+            count => check_vectors(field(RDMA_ARGS_LOCAL)?, count),
+        };
+        if let Err(error) = checked {
+            self.error = self.error.or(Some(error));
         }
         Ok(())
     }

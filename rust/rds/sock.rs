@@ -242,7 +242,7 @@ impl SockState {
     }
 }
 
-/// What the kernel crate's socket does not have: what RDS does with one.
+/// What RDS does with a socket, besides what every socket has.
 pub trait RdsSockExt {
     /// Bytes that may be queued for sending: what was given to `SO_SNDBUF`.
     fn send_limit(&self) -> usize;

@@ -44,6 +44,9 @@ use weft_proto::rds::{
     },
 };
 
+/// Jiffies after which accepting is tried again if it failed.
+const ACCEPT_PAUSE: usize = 10;
+
 /// The task that accepts connections in one namespace.
 #[pin_data]
 pub(crate) struct Acceptor {
@@ -125,9 +128,17 @@ impl ListenCallbacks for Acceptor {
 
 impl TaskItem<0> for Acceptor {
     fn run(this: Arc<Self>) {
-        while let Ok(socket) = this.listener.accept() {
-            if let Err(error) = this.dispatch(socket) {
-                pr_debug!("RDS/tcp: connection refused: {:?}\n", error);
+        loop {
+            match this.listener.accept() {
+                Ok(socket) => {
+                    if let Err(error) = this.dispatch(socket) {
+                        pr_debug!("RDS/tcp: connection refused: {:?}\n", error);
+                    }
+                }
+                // Nothing more to accept, or nothing to accept from.
+                Err(EAGAIN | ENETUNREACH) => return,
+                // Short of memory, say: those that wait are not announced again.
+                Err(_) => return Task::schedule(&this, ACCEPT_PAUSE),
             }
         }
     }

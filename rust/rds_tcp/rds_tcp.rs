@@ -21,7 +21,8 @@
 //! 2. `Inner::socket` (mutex): which socket, and everything done to it in process context
 //! 3. the lock of the TCP socket; callbacks run under it
 //! 4. `Inner::rx`: the message being received; delivery to RDS happens under it
-//! 5. `Inner::parked` (mutex), `Shared::spaces` (mutex): never held while another is taken
+//! 5. `Inner::ends`, a leaf; `rds-info` takes it under the list of connections
+//! 6. `Inner::parked` (mutex), `Shared::spaces` (mutex): never held while another is taken
 
 #![forbid(unsafe_code)]
 

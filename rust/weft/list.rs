@@ -7,7 +7,7 @@
 //! that question answerable: an entry whose mark is this list's identity was put there through this list, and only
 //! through the `&mut` of this list can it have left.
 //!
-//! An object that may be on several lists at a time has one [`HomeLinks`] for each, told apart by `ID`.
+//! An object that may be on several lists at a time has one [`Home`] for each, told apart by `ID`.
 
 use kernel::{
     list::{

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from cases import FAIL, PASS, Case, Verdicts
 from report import COMPLAINT, HARMLESS, Console
-from scenario import TOP
 
 RUN = "tests/guest/lib/run"
 # Seconds that a guest may need besides its scenarios: boot, loading and removal of modules, leak check.

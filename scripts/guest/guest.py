@@ -24,7 +24,7 @@ CHUNK = 1 << 16
 
 
 class Phase(Enum):
-    """How far a guest has come; `status` is known from FINISHED on."""
+    """How far a guest has come; `status` is known from FINISHED on, and `reached` is the last phase before GONE."""
 
     BOOTING = 0
     UP = 1
@@ -40,6 +40,7 @@ class Guest:
     def __init__(self, name, machine, job, console):
         self.name = name
         self.phase = Phase.BOOTING
+        self.reached = None
         self.status = None
         self.ready = False
         self.stuck = False
@@ -183,7 +184,7 @@ class Guest:
         selector.unregister(gone)
         os.close(gone)
         self._process.wait()
-        self.phase = Phase.GONE
+        self.reached, self.phase = self.phase, Phase.GONE
 
     def finish(self):
         """Passes on what waited for more; to be called when all channels have ended."""

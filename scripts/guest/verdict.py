@@ -24,7 +24,7 @@ def _explain(guest, in_time):
     if guest.console.complaints:
         _say(guest, "the kernel reported a fault:", guest.console.report())
     elif not in_time:
-        _say(guest, f"still {guest.phase.name.lower()} when the time was over; kernel log:", guest.console.tail())
+        _say(guest, f"{guest.reached.name.lower()} when the time was over; kernel log:", guest.console.tail())
     elif guest.stuck:
         _say(guest, "the guest did not power off; kernel log:", guest.console.tail())
     elif guest.status is None and not guest.killed:

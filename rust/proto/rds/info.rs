@@ -318,7 +318,7 @@ record! { 41,
         pub data_rem: U64,
         /// TCP sequence number of the next byte written.
         pub last_sent_nxt: U32,
-        /// TCP sequence number of the last byte of the last message.
+        /// TCP sequence number behind the last byte of the last message.
         pub last_expected_una: U32,
         /// Lowest unacknowledged TCP sequence number seen.
         pub last_seen_una: U32,
@@ -344,7 +344,7 @@ record! { 64,
         pub data_rem: U64,
         /// TCP sequence number of the next byte written.
         pub last_sent_nxt: U32,
-        /// TCP sequence number of the last byte of the last message.
+        /// TCP sequence number behind the last byte of the last message.
         pub last_expected_una: U32,
         /// Lowest unacknowledged TCP sequence number seen.
         pub last_seen_una: U32,

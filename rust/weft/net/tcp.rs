@@ -5,8 +5,8 @@
 //! C headers: [`include/linux/net.h`](srctree/include/linux/net.h), [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h)
 //!
-//! * A [`KernelSocket`] is the unique owner of a connection's socket. It keeps its namespace alive, as TCP's timers
-//!   need the namespace for as long as they run, and is dropped in process context.
+//! * A [`KernelSocket`] is the unique owner of a connection's socket. It does not keep its namespace alive but must
+//!   be gone before the namespace is; it is dropped in process context.
 //! * [`KernelSocket::attach`] makes it an [`Attached`] one, whose owner hears from TCP ([`TcpCallbacks`]).
 //! * A [`Listener`] accepts connections. It lives in a namespace without keeping it alive.
 //! * The state of a connection is read through [`TcpSk`]. What needs TCP's lock on the socket is a method of a token

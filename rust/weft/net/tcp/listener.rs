@@ -3,7 +3,7 @@
 //! Listening sockets.
 //!
 //! A [`Listener`] lives in a namespace without keeping it alive: it is made from a [`ScopedNet`] and is gone when the
-//! namespace is left. The connections it accepts keep the namespace alive.
+//! namespace is left. So are the connections it accepts.
 //!
 //! Every child of a listening socket starts as a copy of it, callback included, and has it until it is accepted. The
 //! callback therefore serves children as well: they have no hooks, because those are marked as not to be copied, and get
