@@ -113,7 +113,6 @@ impl PathOps for LoopPath {
             slot: Slot::new(GFP_KERNEL)?,
             source: conn.key.local,
             destination: conn.key.peer,
-            map: &conn.peer_map,
             header,
             trace: Trace {
                 header: now,
@@ -122,7 +121,8 @@ impl PathOps for LoopPath {
             },
             data: Data::Message(message.clone()),
         };
-        recv::deliver(path, arrival);
+        // The sender's own limit bounds what it can have on its way.
+        let _taken = recv::deliver(path, &conn.peer_map, arrival, recv::Overload::Take);
         // It has arrived: take it off the path and tell the sender.
         if path.remove(message) {
             message.finish();

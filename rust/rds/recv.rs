@@ -32,15 +32,13 @@ use weft_proto::rds::{
 };
 
 /// A message that has arrived.
-pub struct Arrival<'a> {
+pub struct Arrival {
     /// Memory to queue it in.
     pub slot: Slot,
     /// Sender's address.
     pub source: Addr,
     /// Own address it was sent to.
     pub destination: Addr,
-    /// Congestion map of the own address.
-    pub map: &'a CongMap,
     /// Its header; the length was checked.
     pub header: Header,
     /// When it passed which point.
@@ -49,10 +47,25 @@ pub struct Arrival<'a> {
     pub data: Data,
 }
 
+/// What to do with a message for a socket that has far more unread than it asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Overload {
+    /// Give it back: the transport keeps it and reads no further until the socket has room.
+    GiveBack,
+    /// Take it all the same.
+    Take,
+}
+
 /// Delivers a message to its socket, or does what the protocol asks for. Up to softirq.
 ///
-/// The transport calls this for one message of a path at a time.
-pub fn deliver(path: &Arc<Path>, arrival: Arrival<'_>) {
+/// `map` is the congestion map of the own address. The transport calls this for one message of a path at a time. If it
+/// gets the message back it offers it again with [`redeliver`], before any other.
+pub fn deliver(
+    path: &Arc<Path>,
+    map: &CongMap,
+    arrival: Arrival,
+    overload: Overload,
+) -> Result<(), Arrival> {
     let conn = &path.conn;
     let rds = &conn.rds;
     let (sport, dport) = (arrival.header.sport(), arrival.header.dport());
@@ -63,24 +76,38 @@ pub fn deliver(path: &Arc<Path>, arrival: Arrival<'_>) {
     }
     if !path.accept_sequence(arrival.header.sequence(), arrival.header.flags()) {
         rds.count(Core::RecvDropOldSeq);
-        return;
+        return Ok(());
     }
     if dport == PORT_PING {
         ping(path, sport, arrival.header.ext());
-        return;
+        return Ok(());
     }
     if handshake::is_probe_reply(sport, dport) {
         conn.handshake_received(arrival.header.ext());
-        return;
+        return Ok(());
     }
+    redeliver(path, map, arrival, overload)
+}
+
+/// Delivers a message that was given back before. Up to softirq.
+pub fn redeliver(
+    path: &Arc<Path>,
+    map: &CongMap,
+    arrival: Arrival,
+    overload: Overload,
+) -> Result<(), Arrival> {
+    let conn = &path.conn;
     let key = Key {
-        port: dport,
+        port: arrival.header.dport(),
         scope_id: conn.bound_interface(),
         address: arrival.destination,
     };
     match conn.net.binds.lookup(&key) {
-        Some(sk) => sk.receive(arrival, conn.key.tos),
-        None => rds.count(Core::RecvDropNoSock),
+        Some(sk) => sk.receive(arrival, map, conn.key.tos, overload),
+        None => {
+            conn.rds.count(Core::RecvDropNoSock);
+            Ok(())
+        }
     }
 }
 

@@ -13,7 +13,10 @@ use crate::{
     netns::NetState,
     path::Path,
     poll,
-    recv::Arrival,
+    recv::{
+        Arrival,
+        Overload, //
+    },
     recvmsg,
     sendmsg,
     sockopt,
@@ -64,7 +67,8 @@ use weft_proto::rds::{
     addr::Addr,
     counters::Core,
     sockaddr::Endpoint,
-    uapi::AF_RDS, //
+    uapi::AF_RDS,
+    wire::MAX_MESSAGE, //
 };
 
 /// A socket, for those that keep it.
@@ -79,6 +83,10 @@ const SOCK_SEQPACKET: i32 = 5;
 /// Each message counts as at least this many bytes towards the number of messages a socket may have queued, so that
 /// empty ones do not use memory for free. C has no such limit.
 const LEAST_CHARGE: usize = 64;
+
+/// How many times the receive limit in bytes, and in messages, may be unread before a transport reads no further.
+const OVERLOAD_BYTES: usize = 8;
+const OVERLOAD_COUNT: usize = 4;
 
 /// How many messages a buffer of `bytes` may hold.
 #[inline]
@@ -153,6 +161,16 @@ pub struct Rx {
     pub congested: bool,
     /// The socket is closed: what arrives is dropped.
     pub closed: bool,
+}
+
+impl Rx {
+    /// Whether so much is unread that a peer must have ignored for long that the port is congested, or a great many
+    /// senders have met. `limit` is what the socket asked for.
+    #[inline]
+    fn is_overloaded(&self, limit: usize) -> bool {
+        self.bytes > limit.saturating_mul(OVERLOAD_BYTES).max(MAX_MESSAGE as usize)
+            || self.count > most_messages(limit).saturating_mul(OVERLOAD_COUNT)
+    }
 }
 
 /// Congestion monitoring.
@@ -253,7 +271,9 @@ pub trait RdsSockExt {
     /// A message left its path for good. Up to softirq.
     fn message_finished(&self, message: &Message);
     /// Queues a message that arrived for this socket. Up to softirq.
-    fn receive(&self, arrival: Arrival<'_>, tos: u8);
+    ///
+    /// Gives the message back if the socket has far more unread than it asked for and `overload` says so.
+    fn receive(&self, arrival: Arrival, map: &CongMap, tos: u8, overload: Overload) -> Result<(), Arrival>;
     /// Books a change of the receive queue and marks the port congested or free; with `rx` locked.
     fn charge_received(&self, rx: &mut Rx, map: &CongMap, port: u16);
     /// Cancels what was sent and not acknowledged, to one destination or to all.
@@ -297,33 +317,44 @@ impl RdsSockExt for RdsSock {
     }
 
     #[inline]
-    fn receive(&self, arrival: Arrival<'_>, tos: u8) {
+    fn receive(
+        &self,
+        arrival: Arrival,
+        map: &CongMap,
+        tos: u8,
+        overload: Overload,
+    ) -> Result<(), Arrival> {
+        let limit = self.receive_limit();
         let timestamp = self.rcvtstamp_flag().then(time::ktime_get_real);
         let port = arrival.header.dport();
-        let incoming = arrival.slot.fill(
-            arrival.source,
-            arrival.header,
-            tos,
-            timestamp,
-            arrival.trace,
-            arrival.data,
-        );
         {
             let mut rx = self.rx.lock();
             if rx.closed {
                 drop(rx);
                 self.rds.count(Core::RecvDropDeadSock);
-                return;
+                return Ok(());
             }
+            if overload == Overload::GiveBack && rx.is_overloaded(limit) {
+                return Err(arrival);
+            }
+            let incoming = arrival.slot.fill(
+                arrival.source,
+                arrival.header,
+                tos,
+                timestamp,
+                arrival.trace,
+                arrival.data,
+            );
             let len = incoming.len();
             rx.bytes += len;
             rx.count += 1;
             rx.messages.push_back(incoming);
             self.rds.count(Core::RecvQueued);
             self.rds.count_by(Core::RecvBytesAddedToSock, len);
-            self.charge_received(&mut rx, arrival.map, port);
+            self.charge_received(&mut rx, map, port);
         }
         self.wake_sleepers();
+        Ok(())
     }
 
     #[inline]

@@ -100,6 +100,9 @@ impl Reconnect {
     }
 }
 
+/// Milliseconds after which a message for an overloaded socket is offered to it again.
+const OVERLOAD_PAUSE_MS: u32 = 20;
+
 /// Jiffies after which a sender or receiver without memory tries again.
 const MEMORY_PAUSE: usize = 2;
 
@@ -269,8 +272,14 @@ impl Path {
                 self.conn.rds.count(Core::RecvDelayedRetry);
                 self.kick_after(Event::Receive, MEMORY_PAUSE);
             }
+            Err(EBUSY) => self.receive_later(),
             Err(_) | Ok(()) => {}
         }
+    }
+
+    /// Has the task receive again when a socket that had too much unread may have read some. Up to softirq.
+    pub fn receive_later(self: &Arc<Self>) {
+        self.kick_after(Event::Receive, time::msecs_to_jiffies(OVERLOAD_PAUSE_MS));
     }
 
     /// Ends the path: nothing is waited for but a task that runs now. Sleeps.

@@ -331,6 +331,7 @@ impl Inner {
     /// Reads what has arrived, in process context.
     fn receive_from(&self, path: &Arc<Path>, attached: &Attached<Hooks>) -> Result {
         let mut locked = attached.lock();
+        self.rx.lock().retry(path)?;
         let result = locked.read_sock(|chunk| self.read(path, chunk));
         self.after_read(path, result.map(|_| ()))
     }
@@ -543,8 +544,10 @@ impl TcpCallbacks for Hooks {
         let (path, inner) = (&this.path, &this.inner);
         inner.shared.count(Tcp::DataReadyCalls);
         let result = sk.read_sock(|chunk| inner.read(path, chunk));
-        if matches!(inner.after_read(path, result.map(|_| ())), Err(ENOMEM)) {
-            path.kick(Event::Receive);
+        match inner.after_read(path, result.map(|_| ())) {
+            Err(ENOMEM) => path.kick(Event::Receive),
+            Err(EBUSY) => path.receive_later(),
+            _ => {}
         }
         if !path.is_up() && sk.receive_queue_empty() {
             inner.drained.wake_all();

@@ -61,6 +61,8 @@ pub(crate) struct Rx {
     header: Option<Header>,
     partial: Option<Partial>,
     trace: Trace,
+    /// A message whose socket had no room for it; nothing is read before it is delivered.
+    pending: Option<recv::Arrival>,
     /// The peer broke the protocol: nothing more of this connection is read.
     refused: bool,
 }
@@ -87,8 +89,10 @@ impl Rx {
 
     /// Takes in what has arrived and delivers each message that is whole.
     ///
-    /// `ENOMEM` leaves the rest to be read again. `EPROTO` if the peer broke the protocol.
+    /// `ENOMEM`, and `EBUSY` if a socket has no room, leave the rest to be read again. `EPROTO` if the peer broke the
+    /// protocol.
     pub(crate) fn read(&mut self, path: &Arc<Path>, chunk: &mut SkbChunk<'_>) -> Result {
+        self.retry(path)?;
         while !chunk.is_empty() {
             if self.refused {
                 return Err(EPROTO);
@@ -99,7 +103,7 @@ impl Rx {
             if self.header.is_some() {
                 self.read_payload(chunk)?;
                 if self.reassembly.message_complete() {
-                    self.deliver(path);
+                    self.deliver(path)?;
                 }
             }
         }
@@ -171,9 +175,9 @@ impl Rx {
 
     /// Delivers the message that is whole.
     #[inline]
-    fn deliver(&mut self, path: &Arc<Path>) {
+    fn deliver(&mut self, path: &Arc<Path>) -> Result {
         let (Some(header), Some(slot)) = (self.header.take(), self.slot.take()) else {
-            return;
+            return Ok(());
         };
         let partial = self.partial.take();
         self.reassembly.reset();
@@ -193,18 +197,46 @@ impl Rx {
                     recv::congestion_map(path, bytes);
                 }
             }
-            return;
+            return Ok(());
         }
         let arrival = recv::Arrival {
             slot,
             source: path.conn.key.peer,
             destination: path.conn.key.local,
-            map: &path.conn.local_map,
             header,
             trace: self.trace,
             data,
         };
-        recv::deliver(path, arrival);
+        let result = recv::deliver(path, &path.conn.local_map, arrival, overload(path));
+        self.keep_pending(result)
+    }
+
+    /// Offers the message again that its socket had no room for. `EBUSY` if it still has none.
+    pub(crate) fn retry(&mut self, path: &Arc<Path>) -> Result {
+        match self.pending.take() {
+            None => Ok(()),
+            Some(arrival) => {
+                let result =
+                    recv::redeliver(path, &path.conn.local_map, arrival, overload(path));
+                self.keep_pending(result)
+            }
+        }
+    }
+
+    fn keep_pending(&mut self, result: Result<(), recv::Arrival>) -> Result {
+        result.map_err(|arrival| {
+            self.pending = Some(arrival);
+            EBUSY
+        })
+    }
+}
+
+/// A path that is taken down has to deliver what the peer knows to have arrived.
+fn overload(path: &Path) -> recv::Overload {
+    if path.is_up() {
+        recv::Overload::GiveBack
+    } else {
+        recv::Overload::Take
     }
 }
 

@@ -2,6 +2,7 @@
 """What `make bench` prints."""
 
 from plan import IMPLS
+from symbols import PARTS
 
 FIGURES = {"busy": "busy instructions", "elapsed": "elapsed guest ns", "own": "modules' own share"}
 # A ratio above this is explained.
@@ -67,7 +68,8 @@ def _legend(document):
 
 def _parts(document):
     lines = ["Where the instructions go, per message:"]
-    names = list(dict.fromkeys(part for found in _all_parts(document) for part in found))
+    found = {part for workload in document["workloads"] for impl in IMPLS for part in workload["parts"][impl]}
+    names = [part for part in PARTS if part in found]
     lines.append(f"{'':24}{'':6}" + "".join(f"{name:>15}" for name in names))
     for workload in document["workloads"]:
         title = workload["title"]
@@ -77,10 +79,6 @@ def _parts(document):
             lines.append(f"{title:24}{label:6}{shown}")
             title = ""
     return "\n".join(lines)
-
-
-def _all_parts(document):
-    return [workload["parts"][impl] for workload in document["workloads"] for impl in IMPLS]
 
 
 def _slow(workload):

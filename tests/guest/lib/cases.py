@@ -145,7 +145,8 @@ def outcome(call):
 def equal(got, want, what=""):
     """Fails unless `got` is `want`, or one of them if that is a frozenset."""
     prefix = f"{what}: " if what else ""
-    assert got in want if isinstance(want, frozenset) else got == want, f"{prefix}got {_short(got)}, expected {_short(want)}"
+    good = got in want if isinstance(want, frozenset) else got == want
+    assert good, f"{prefix}got {_short(got)}, expected {_short(want)}"
 
 
 def fails(name, call):

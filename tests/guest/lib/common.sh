@@ -64,8 +64,8 @@ tidy() {
 	local name
 	jobs -p | xargs -r kill 2>/dev/null
 	wait
-	for name in $(ls /run/netns 2>/dev/null); do
-		ip netns delete "$name"
+	for name in /run/netns/*; do
+		[ ! -e "$name" ] || ip netns delete "${name##*/}"
 	done
 }
 trap tidy EXIT

@@ -2,6 +2,7 @@
 """What scenarios in Python have in common: cases, namespaces, RDS sockets."""
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -9,8 +10,12 @@ import subprocess
 import sys
 import time
 import traceback
+import weakref
 
 sys.dont_write_bytecode = True
+
+import netlink
+from netlink import inside
 
 MODE = os.environ.get("WEFT_MODE", "check")
 DEBUG = os.environ.get("WEFT_KERNEL") == "debug"
@@ -41,6 +46,8 @@ class Skip(Exception):
 
 
 failures = 0
+# All RDS sockets that may be open.
+_sockets = weakref.WeakSet()
 
 
 def passed(name):
@@ -98,42 +105,25 @@ def ip(*lines, ns=None):
     run("ip", *inside, "-batch", "-", input="".join(f"{line}\n" for line in lines))
 
 
-@contextlib.contextmanager
-def inside(ns):
-    """Enters a namespace with this thread; None is where the thread is anyway."""
-    if ns is None:
-        yield
-        return
-    with open("/proc/thread-self/ns/net") as own, open(f"/run/netns/{ns}") as other:
-        os.setns(other.fileno(), os.CLONE_NEWNET)
-        try:
-            yield
-        finally:
-            os.setns(own.fileno(), os.CLONE_NEWNET)
-
-
 def join(a, b, number=0):
     """Two namespaces on one wire; returns their addresses 10.8.NUMBER.1 and .2 (also fd08:NUMBER::1 and ::2)."""
-    ip(
-        f"netns add {a}",
-        f"netns add {b}",
-        f"link add eth0 netns {a} type veth peer name eth0 netns {b}",
-    )
+    netlink.add_namespace(a)
+    netlink.add_namespace(b)
+    netlink.add_veth("eth0", a, "eth0", b)
     for side, ns in enumerate((a, b), 1):
-        ip(
-            "link set lo up",
-            f"address add 10.8.{number}.{side}/24 dev eth0",
-            f"address add fd08:{number}::{side}/64 dev eth0 nodad",
-            "link set eth0 up",
-            ns=ns,
-        )
+        with inside(ns):
+            netlink.set_up("lo")
+            netlink.add_address("eth0", f"10.8.{number}.{side}", 24)
+            netlink.add_address("eth0", f"fd08:{number}::{side}", 64)
+            netlink.set_up("eth0")
     return f"10.8.{number}.1", f"10.8.{number}.2"
 
 
 def delete(*names):
     """Deletes namespaces; returns how long that took."""
     begin = time.monotonic()
-    ip(*(f"netns delete {name}" for name in names))
+    for name in names:
+        netlink.delete_namespace(name)
     return time.monotonic() - begin
 
 
@@ -148,10 +138,24 @@ def rds(ns=None, address=None, port=0, timeout=SOON):
     """An RDS socket, bound if an address is given."""
     with inside(ns):
         sock = socket.socket(socket.AF_RDS, socket.SOCK_SEQPACKET, 0)
+    _sockets.add(sock)
     if address:
         sock.bind((address, port))
     sock.settimeout(timeout)
     return sock
+
+
+def try_send(sock, data, target):
+    """Sends without waiting; False if there is no room, here or there."""
+    try:
+        sock.sendto(data, socket.MSG_DONTWAIT, target)
+        return True
+    except (BlockingIOError, TimeoutError):
+        return False
+    except OSError as error:
+        if error.errno == errno.ENOBUFS:
+            return False
+        raise
 
 
 def refcount(module):
@@ -160,9 +164,10 @@ def refcount(module):
 
 
 def tidy():
-    """Removes all namespaces."""
-    if names := namespaces():
-        delete(*names)
+    """Closes the sockets that a failed case has left, and removes all namespaces."""
+    for sock in list(_sockets):
+        sock.close()
+    delete(*namespaces())
 
 
 def main(*cases):

@@ -76,6 +76,11 @@ def references_settle(module, count):
     eventually(lambda: references(module) == count, f"{module} has {references(module)} references, not {count}")
 
 
+def has_link(name):
+    """Whether the calling thread's namespace has an interface."""
+    return name in [link for _, link in socket.if_nameindex()]
+
+
 def interface(name):
     """Index of an interface of the calling thread's namespace."""
     return socket.if_nametoindex(name)

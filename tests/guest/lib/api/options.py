@@ -17,6 +17,7 @@ from rdssock import (
     RXPATH_LATENCY,
     SIOCRDSGETTOS,
     SIOCRDSSETTOS,
+    SOL_RDS,
     TCP,
     TIMESTAMP_NEW,
     TRANSPORT,
@@ -63,13 +64,15 @@ for what, option in (("RECVERR", RECVERR), ("CONG_MONITOR", CONG_MONITOR)):
         CASES.row(f"{what} {value}", _fresh(lambda s, o=option, v=value: s.set(o, v)), "ok")
     CASES.row(
         f"{what} from an unmapped address",
-        _fresh(lambda s, o=option: call("setsockopt", s.fd, 276, o, ctypes.c_void_p(4096), 4)),
+        _fresh(lambda s, o=option: call("setsockopt", s.fd, SOL_RDS, o, ctypes.c_void_p(4096), 4)),
         "EFAULT",
     )
 CASES.row("RECVERR is off at first", _fresh(lambda s: s.get_int(RECVERR)), 0)
 for value, read in ((1, 1), (0, 0), (2, 1), (-1, 1), (256, 1)):
     CASES.row(f"RECVERR {value} reads", _fresh(lambda s, v=value: (s.set(RECVERR, v), s.get_int(RECVERR))[1]), read)
-CASES.row("CONG_MONITOR on twice, off twice", _fresh(lambda s: [s.set(CONG_MONITOR, v) for v in (1, 1, 0, 0)] and None), "ok")
+CASES.row(
+    "CONG_MONITOR on twice, off twice", _fresh(lambda s: [s.set(CONG_MONITOR, v) for v in (1, 1, 0, 0)] and None), "ok"
+)
 
 for what, option in (("RECVERR", RECVERR), ("TRANSPORT", TRANSPORT)):
     for size in (0, 1, 3):
@@ -82,9 +85,9 @@ for what, option in (("RECVERR", RECVERR), ("TRANSPORT", TRANSPORT)):
 def _():
     with Sock() as sock:
         for option in (RECVERR, TRANSPORT):
-            length = ctypes.c_int(4)
-            fails("EFAULT", lambda o=option: call("getsockopt", sock.fd, 276, o, ctypes.c_void_p(4096), ctypes.byref(length)))
-            fails("EFAULT", lambda o=option: call("getsockopt", sock.fd, 276, o, ctypes.byref(length), ctypes.c_void_p(4096)))
+            length, nowhere = ctypes.c_int(4), ctypes.c_void_p(4096)
+            for where in ((nowhere, ctypes.byref(length)), (ctypes.byref(length), nowhere)):
+                fails("EFAULT", lambda o=option, w=where: call("getsockopt", sock.fd, SOL_RDS, o, *w))
 
 
 @CASES.case("the length is written back on errors, too")
@@ -94,7 +97,7 @@ def _():
             length = ctypes.c_int(3)
             buffer = ctypes.create_string_buffer(4)
             try:
-                call("getsockopt", sock.fd, 276, option, buffer, ctypes.byref(length))
+                call("getsockopt", sock.fd, SOL_RDS, option, buffer, ctypes.byref(length))
             except OSError:
                 pass
             equal(length.value, 3)
@@ -107,7 +110,9 @@ FOR_DEST = sin(lan.B, 9).ljust(128, b"\0") + MR
 for what, option, argument in (("GET_MR", GET_MR, MR), ("GET_MR_FOR_DEST", GET_MR_FOR_DEST, FOR_DEST)):
     CASES.row(f"R-25 {what}, not bound", _fresh(lambda s, o=option, a=argument: s.set(o, a)), "ENOTCONN")
     CASES.row(f"R-25 {what} on TCP", _bound(lambda s, o=option, a=argument: s.set(o, a)), "EOPNOTSUPP")
-    CASES.row(f"R-25 {what} on loopback", _bound(lambda s, o=option, a=argument: s.set(o, a), "127.0.0.1"), "EOPNOTSUPP")
+    CASES.row(
+        f"R-25 {what} on loopback", _bound(lambda s, o=option, a=argument: s.set(o, a), "127.0.0.1"), "EOPNOTSUPP"
+    )
     CASES.row(
         f"R-25 {what}, transport chosen, not bound",
         _fresh(lambda s, o=option, a=argument: (s.set(TRANSPORT, TCP), s.set(o, a))[1]),
@@ -115,10 +120,12 @@ for what, option, argument in (("GET_MR", GET_MR, MR), ("GET_MR_FOR_DEST", GET_M
     )
     for size in (0, len(argument) - 1, len(argument) + 1, 400):
         CASES.row(f"R-25 {what} of {size} bytes", _bound(lambda s, o=option, n=size: s.set(o, bytes(n))), "EINVAL")
-        CASES.row(f"R-25 {what} of {size} bytes, not bound", _fresh(lambda s, o=option, n=size: s.set(o, bytes(n))), "EINVAL")
+        CASES.row(
+            f"R-25 {what} of {size} bytes, not bound", _fresh(lambda s, o=option, n=size: s.set(o, bytes(n))), "EINVAL"
+        )
     CASES.row(
         f"R-25 {what} from an unmapped address",
-        _bound(lambda s, o=option, a=argument: call("setsockopt", s.fd, 276, o, ctypes.c_void_p(4096), len(a))),
+        _bound(lambda s, o=option, a=argument: call("setsockopt", s.fd, SOL_RDS, o, ctypes.c_void_p(4096), len(a))),
         "EFAULT",
     )
 for what, make in (("not bound", _fresh), ("on TCP", _bound), ("on loopback", lambda f: _bound(f, "127.0.0.1"))):

@@ -93,7 +93,9 @@ CASES.row(
 CASES.row(
     "order: size before unknown control", _big(lambda s: s.send(bytes(MIB + 1), TO, control=UNKNOWN)), "EMSGSIZE"
 )
-CASES.row("order: unknown control before memory", _bound(lambda s: s.send(iov=[(1, 9)], to=TO, control=UNKNOWN)), "EINVAL")
+CASES.row(
+    "order: unknown control before memory", _bound(lambda s: s.send(iov=[(1, 9)], to=TO, control=UNKNOWN)), "EINVAL"
+)
 CASES.row("order: size before memory", _big(lambda s: s.send(iov=[(1, MIB + 1)], to=TO)), "EMSGSIZE")
 CASES.row("not bound", _fresh(lambda s: s.send(b"x", TO)), "ENOTCONN")
 CASES.row("no destination", _bound(lambda s: s.send(b"x")), "ENOTCONN")
@@ -150,7 +152,9 @@ def _half_mapped(size):
 HELD = []
 for size in (200, 5000, 60000):
     CASES.row(
-        f"R-31 {size} bytes across the end of memory", _bound(lambda s, n=size: s.send(iov=_half_mapped(n), to=TO)), "EFAULT"
+        f"R-31 {size} bytes across the end of memory",
+        _bound(lambda s, n=size: s.send(iov=_half_mapped(n), to=TO)),
+        "EFAULT",
     )
 
 
@@ -236,9 +240,13 @@ def _atomic(kind, local=None, length=None):
 
 
 for kind in (CMSG_ATOMIC_FADD, CMSG_ATOMIC_CSWP, CMSG_MASKED_FADD, CMSG_MASKED_CSWP):
-    CASES.row(f"R-23 atomic {kind} on TCP", _bound(lambda s, k=kind: s.send(b"x", TO, control=_atomic(k))), "EOPNOTSUPP")
     CASES.row(
-        f"R-23 atomic {kind} of 71 bytes", _bound(lambda s, k=kind: s.send(b"x", TO, control=_atomic(k, length=71))), "EINVAL"
+        f"R-23 atomic {kind} on TCP", _bound(lambda s, k=kind: s.send(b"x", TO, control=_atomic(k))), "EOPNOTSUPP"
+    )
+    CASES.row(
+        f"R-23 atomic {kind} of 71 bytes",
+        _bound(lambda s, k=kind: s.send(b"x", TO, control=_atomic(k, length=71))),
+        "EINVAL",
     )
     for where in (1, 4096):
         CASES.row(

@@ -204,12 +204,11 @@ def _():
         for v6 in (False, True):
             lists = (snapshot.RECV6, snapshot.SEND6, snapshot.RETRANS6) if v6 else (
                 snapshot.RECV, snapshot.SEND, snapshot.RETRANS)
-            for sender, own, gone, is_old in ((scene.v4, scene.own4, lan.NOBODY, True), (scene.v6, scene.own6, lan.NOBODY6, False)):
+            for sender, own, gone in ((scene.v4, scene.own4, lan.NOBODY), (scene.v6, scene.own6, lan.NOBODY6)):
                 received = [m for m in snapshot.messages(lists[0]) if m.lport == own.port and m.fport == sender.port]
-                queued = [
-                    m for option in lists[1:] for m in snapshot.messages(option) if (m.peer, m.lport) == (gone, sender.port)
-                ]
-                if not is_old and not v6:
+                waiting = snapshot.messages(lists[1]) + snapshot.messages(lists[2])
+                queued = [m for m in waiting if (m.peer, m.lport) == (gone, sender.port)]
+                if gone == lan.NOBODY6 and not v6:
                     equal((received, queued), ([], []))
                     continue
                 if ON_C and not v6:
