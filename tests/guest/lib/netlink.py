@@ -5,6 +5,7 @@ The namespaces are those of `ip netns`: a file in /run/netns that the namespace 
 """
 
 import ctypes
+import errno
 import os
 import socket
 import struct
@@ -25,12 +26,21 @@ def _call(function, *arguments):
         raise OSError(number, f"{function}: {os.strerror(number)}")
 
 
+def _share():
+    _call("mount", b"", b"/run/netns", b"none", _MS_SHARED | _MS_REC, None)
+
+
 def add_namespace(name):
     """Like `ip netns add`."""
     FOLDER.mkdir(exist_ok=True)
-    if not os.path.ismount(FOLDER):
+    try:
+        _share()
+    except OSError as error:
+        # It is no mount point yet. Nothing else tells: a bind mount of a folder on itself looks like the folder.
+        if error.errno != errno.EINVAL:
+            raise
         _call("mount", b"/run/netns", b"/run/netns", b"none", _MS_BIND | _MS_REC, None)
-    _call("mount", b"", b"/run/netns", b"none", _MS_SHARED | _MS_REC, None)
+        _share()
     path = FOLDER / name
     path.touch(exist_ok=False)
     with open("/proc/thread-self/ns/net") as own:
