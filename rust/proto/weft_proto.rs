@@ -6,7 +6,7 @@
 //! protocols leave to policy (who connects, which path, when to acknowledge) is decided here. The
 //! kernel modules own the sockets, queues and locks and do what this crate says.
 //!
-//! * No allocation, no locks, no input or output, no `unsafe`, and no panic on any input.
+//! * No allocation, no locks, no input or output, nothing the compiler cannot check, and no panic on any input.
 //! * The same files build twice: into the kernel (`--cfg MODULE`, where kbuild adds `no_std`) and on
 //!   the host with cargo, where their unit, property and fuzz tests run.
 

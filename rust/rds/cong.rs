@@ -113,7 +113,11 @@ impl CongMap {
         drop(conns);
         // ORDERING: Set before the first loopback message to this address is sent.
         if self.looped.load(Relaxed) {
-            let freed = if congested { 0 } else { cong::monitor_bit(port) };
+            let freed = if congested {
+                0
+            } else {
+                cong::monitor_bit(port)
+            };
             net.map_updated(self, freed);
         }
     }

@@ -150,7 +150,9 @@ impl Conn {
         if key.kind == Kind::Loop {
             conn.peer_map.set_looped();
         }
-        let result = conn.make_paths().and_then(|()| net.insert_connection(&conn, reservation));
+        let result = conn
+            .make_paths()
+            .and_then(|()| net.insert_connection(&conn, reservation));
         match &result {
             Ok(found) if Arc::ptr_eq(found, &conn) => {}
             _ => conn.discard(),

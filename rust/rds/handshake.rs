@@ -45,6 +45,12 @@ impl Handshake {
     }
 }
 
+impl Default for Handshake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Conn {
     /// Sends a probe on path 0 unless one is under way. Up to softirq.
     pub fn probe(&self, path: &Arc<Path>) {
@@ -86,7 +92,8 @@ impl Conn {
         let peer = PeerCaps::parse(extensions);
         let restarted = {
             let mut handshake = self.handshake.lock();
-            let restarted = handshake::generation_changed(handshake.peer_generation, peer.generation);
+            let restarted =
+                handshake::generation_changed(handshake.peer_generation, peer.generation);
             if let Some(generation) = peer.generation.filter(|&generation| generation != 0) {
                 handshake.peer_generation = generation;
             }

@@ -154,6 +154,12 @@ impl Incoming {
         usize::try_from(self.header.len()).unwrap_or(0)
     }
 
+    /// Whether there is no payload.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Copies the payload to a user as far as it fits; returns how much that was. `EFAULT`. Sleeps.
     #[inline]
     pub fn copy_to(&self, dest: &mut IovIterDest<'_>) -> Result<usize> {

@@ -82,7 +82,10 @@ pub(crate) fn get(sk: &UserSock, option: i32, val: &mut OptOut<'_>) -> Result<i3
         if sink.total() > room || sink.is_complete() {
             break;
         }
-        let records = sink.count.saturating_add(sink.count / 4).saturating_add(SLACK);
+        let records = sink
+            .count
+            .saturating_add(sink.count / 4)
+            .saturating_add(SLACK);
         let wanted = records.saturating_mul(sink.record);
         sink = Sink::with_capacity(wanted)?;
         info_lists::fill(sk, option, &mut sink).ok_or(ENOPROTOOPT)?;

@@ -199,7 +199,10 @@ fn socket(sk: &RdsSock) -> record::Socket6 {
     let nowhere = endpoint(Addr::ANY, 0);
     let (bound, peer) = {
         let binding = sk.binding.lock();
-        let bound = binding.bound.as_ref().map(|bound| endpoint(bound.key.address, bound.key.port));
+        let bound = binding
+            .bound
+            .as_ref()
+            .map(|bound| endpoint(bound.key.address, bound.key.port));
         (bound, binding.peer)
     };
     record::Socket6::new(

@@ -100,7 +100,13 @@ impl PathOps for LoopPath {
 
     fn shutdown(&self, _path: &Arc<Path>, _destroy: bool) {}
 
-    fn send(&self, path: &Arc<Path>, message: &Arc<Message>, _offset: usize, _more: bool) -> Result<usize> {
+    fn send(
+        &self,
+        path: &Arc<Path>,
+        message: &Arc<Message>,
+        _offset: usize,
+        _more: bool,
+    ) -> Result<usize> {
         let header = message.header();
         let conn = &path.conn;
         let total = HEADER_LEN + message.len();

@@ -85,6 +85,12 @@ impl Payload {
         }
     }
 
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Copies to a user as much as fits; returns how much. `EFAULT`. Sleeps.
     pub fn copy_to(&self, dest: &mut IovIterDest<'_>) -> Result<usize> {
         match self {
@@ -181,6 +187,12 @@ impl Message {
         self.payload.len()
     }
 
+    /// Whether there is no payload.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+
     /// Number on the path.
     #[inline]
     pub fn sequence(&self) -> u64 {
@@ -204,7 +216,13 @@ impl Message {
         }
         // A message is at most 1 MiB long.
         let len = u32::try_from(self.len()).unwrap_or(0);
-        let mut header = Header::new(self.sequence(), len, self.envelope.sport, self.envelope.dport, flags);
+        let mut header = Header::new(
+            self.sequence(),
+            len,
+            self.envelope.sport,
+            self.envelope.dport,
+            flags,
+        );
         *header.ext_mut() = self.envelope.extensions;
         header
     }

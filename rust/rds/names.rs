@@ -60,7 +60,10 @@ pub(crate) fn bind(sk: &UserSock, addr: &[u8]) -> Result {
         if binding.scope_id != 0 && wanted.scope_id != 0 && binding.scope_id != wanted.scope_id {
             return Err(EINVAL);
         }
-        if binding.peer.is_some_and(|peer| peer.addr.is_v4_mapped() != wanted.addr.is_v4_mapped()) {
+        if binding
+            .peer
+            .is_some_and(|peer| peer.addr.is_v4_mapped() != wanted.addr.is_v4_mapped())
+        {
             return Err(EOPNOTSUPP);
         }
     }
@@ -69,7 +72,10 @@ pub(crate) fn bind(sk: &UserSock, addr: &[u8]) -> Result {
         return Err(EINVAL);
     }
     let map = sk.net.map(&wanted.addr)?;
-    let key = sk.net.binds.insert(sk, wanted.addr, wanted.port, wanted.scope_id)?;
+    let key = sk
+        .net
+        .binds
+        .insert(sk, wanted.addr, wanted.port, wanted.scope_id)?;
     let mut binding = locked.binding.lock();
     binding.bound = Some(Bound { key, map });
     if let Some(attached) = attached {
@@ -82,7 +88,10 @@ pub(crate) fn bind(sk: &UserSock, addr: &[u8]) -> Result {
 fn attach(sk: &UserSock, wanted: &Endpoint) -> Result<Option<Attached>> {
     let chosen = {
         let binding = sk.binding.lock();
-        binding.attached.as_ref().map(|attached| attached.transport.clone())
+        binding
+            .attached
+            .as_ref()
+            .map(|attached| attached.transport.clone())
     };
     if let Some(transport) = chosen {
         return if transport.is_local(sk.net(), &wanted.addr, wanted.scope_id) {
@@ -91,7 +100,10 @@ fn attach(sk: &UserSock, wanted: &Endpoint) -> Result<Option<Attached>> {
             Err(ENOPROTOOPT)
         };
     }
-    let attached = sk.rds.transports.attach_for(sk.net(), &wanted.addr, wanted.scope_id);
+    let attached = sk
+        .rds
+        .transports
+        .attach_for(sk.net(), &wanted.addr, wanted.scope_id);
     if attached.is_none() {
         weft::pr_ratelimited!(
             pr_info,

@@ -285,7 +285,11 @@ impl Path {
 
     /// Whether messages of sockets wait to be sent.
     pub(crate) fn has_user_messages(&self) -> bool {
-        self.queue.lock().send.iter().any(|message| !message.is_control())
+        self.queue
+            .lock()
+            .send
+            .iter()
+            .any(|message| !message.is_control())
     }
 
     /// Takes off everything that the peer has, as told by `acked` for the end of a message. Up to softirq.
@@ -318,7 +322,10 @@ impl Path {
     pub(crate) fn remove(&self, message: &Message) -> bool {
         let removed = {
             let mut queue = self.queue.lock();
-            let removed = queue.send.remove(message).or_else(|| queue.unacked.remove(message));
+            let removed = queue
+                .send
+                .remove(message)
+                .or_else(|| queue.unacked.remove(message));
             if removed.is_some() {
                 queue.controls -= usize::from(message.is_control());
             }

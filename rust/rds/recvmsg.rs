@@ -69,7 +69,12 @@ impl core::ops::Deref for Next {
 }
 
 /// Receives one message, or a notice. Sleeps.
-pub(crate) fn recvmsg(sk: &UserSock, msg: &mut MsgDest<'_>, len: usize, flags: i32) -> Result<usize> {
+pub(crate) fn recvmsg(
+    sk: &UserSock,
+    msg: &mut MsgDest<'_>,
+    len: usize,
+    flags: i32,
+) -> Result<usize> {
     // Flags are bits; the sign bit is the compat one.
     let flags = u32::from_ne_bytes(flags.to_ne_bytes());
     if flags & MSG_OOB != 0 {

@@ -124,7 +124,13 @@ pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Res
         flags: 0,
         extensions: [0; 16],
     };
-    let message = Message::new(path.clone(), Some(sk.to_aref()), envelope, payload, GFP_KERNEL)?;
+    let message = Message::new(
+        path.clone(),
+        Some(sk.to_aref()),
+        envelope,
+        payload,
+        GFP_KERNEL,
+    )?;
     queue_or_wait(sk, &path, &message, nonblock, timeout)?;
     sk.rds.count(Core::SendQueued);
     path.transmit_or_defer();
@@ -188,7 +194,11 @@ fn find_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
     };
     let conn = Conn::get(&sk.net, key, false)?;
     let path = conn.path(0).ok_or(EAGAIN)?;
-    let replaced = sk.binding.lock().cached.replace((route.destination, path.clone()));
+    let replaced = sk
+        .binding
+        .lock()
+        .cached
+        .replace((route.destination, path.clone()));
     drop(replaced);
     Ok(path)
 }
@@ -239,7 +249,10 @@ fn wait_for_congestion(
     }
     sk.rds.count(Core::CongSendBlocked);
     let gone = || path.conn.is_destroying();
-    match map.waiters.wait(Mode::Interruptible, *timeout, || !map.test(port) || gone()) {
+    match map
+        .waiters
+        .wait(Mode::Interruptible, *timeout, || !map.test(port) || gone())
+    {
         WaitResult::Ready(_) if gone() => Err(ENETUNREACH),
         WaitResult::Ready(left) => {
             *timeout = left;

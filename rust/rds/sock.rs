@@ -17,9 +17,7 @@ use crate::{
         Arrival,
         Overload, //
     },
-    recvmsg,
-    sendmsg,
-    sockopt,
+    recvmsg, sendmsg, sockopt,
     state::{
         Rds,
         RDS, //
@@ -168,7 +166,10 @@ impl Rx {
     /// senders have met. `limit` is what the socket asked for.
     #[inline]
     fn is_overloaded(&self, limit: usize) -> bool {
-        self.bytes > limit.saturating_mul(OVERLOAD_BYTES).max(MAX_MESSAGE as usize)
+        self.bytes
+            > limit
+                .saturating_mul(OVERLOAD_BYTES)
+                .max(MAX_MESSAGE as usize)
             || self.count > most_messages(limit).saturating_mul(OVERLOAD_COUNT)
     }
 }
@@ -273,7 +274,13 @@ pub trait RdsSockExt {
     /// Queues a message that arrived for this socket. Up to softirq.
     ///
     /// Gives the message back if the socket has far more unread than it asked for and `overload` says so.
-    fn receive(&self, arrival: Arrival, map: &CongMap, tos: u8, overload: Overload) -> Result<(), Arrival>;
+    fn receive(
+        &self,
+        arrival: Arrival,
+        map: &CongMap,
+        tos: u8,
+        overload: Overload,
+    ) -> Result<(), Arrival>;
     /// Books a change of the receive queue and marks the port congested or free; with `rx` locked.
     fn charge_received(&self, rx: &mut Rx, map: &CongMap, port: u16);
     /// Cancels what was sent and not acknowledged, to one destination or to all.
@@ -417,7 +424,11 @@ fn release(sk: &UserSock) {
     }
     let (bound, attached, cached) = {
         let mut binding = sk.binding.lock();
-        (binding.bound.take(), binding.attached.take(), binding.cached.take())
+        (
+            binding.bound.take(),
+            binding.attached.take(),
+            binding.cached.take(),
+        )
     };
     if let Some(bound) = &bound {
         // In this order: another socket may take the port as soon as it is free.

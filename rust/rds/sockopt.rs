@@ -86,7 +86,12 @@ pub(crate) fn get(sk: &UserSock, level: i32, name: i32, val: &mut OptOut<'_>) ->
             put_int(val, i32::from(on))
         }
         option::TRANSPORT => {
-            let kind = sk.binding.lock().attached.as_ref().map(|attached| attached.transport.kind());
+            let kind = sk
+                .binding
+                .lock()
+                .attached
+                .as_ref()
+                .map(|attached| attached.transport.kind());
             put_int(val, kind.map_or(uapi::transport::NONE, |kind| kind as i32))
         }
         _ => Err(ENOPROTOOPT),
@@ -115,13 +120,24 @@ fn cancel_sent_to(sk: &UserSock, val: &OptIn<'_>) -> Result {
     let len = val.len().min(SOCKADDR_IN6_LEN);
     let bytes = bytes.get_mut(..len).ok_or(EINVAL)?;
     val.read_exact(bytes)?;
-    let family = bytes.first_chunk::<2>().map(|family| u16::from_ne_bytes(*family));
-    let port = bytes.get(2..4).and_then(|port| port.try_into().ok()).map_or(0, u16::from_be_bytes);
+    let family = bytes
+        .first_chunk::<2>()
+        .map(|family| u16::from_ne_bytes(*family));
+    let port = bytes
+        .get(2..4)
+        .and_then(|port| port.try_into().ok())
+        .map_or(0, u16::from_be_bytes);
     let address = if len < SOCKADDR_IN6_LEN || family == Some(uapi::AF_INET) {
-        let v4: [u8; 4] = bytes.get(4..8).and_then(|v4| v4.try_into().ok()).ok_or(EINVAL)?;
+        let v4: [u8; 4] = bytes
+            .get(4..8)
+            .and_then(|v4| v4.try_into().ok())
+            .ok_or(EINVAL)?;
         Addr::from_v4(v4)
     } else {
-        let v6: [u8; 16] = bytes.get(8..24).and_then(|v6| v6.try_into().ok()).ok_or(EINVAL)?;
+        let v6: [u8; 16] = bytes
+            .get(8..24)
+            .and_then(|v6| v6.try_into().ok())
+            .ok_or(EINVAL)?;
         Addr(v6)
     };
     sk.cancel_sent(Some((address, port)));
@@ -265,7 +281,10 @@ impl TracePoints {
     pub(crate) fn record(&self, trace: &Trace, now: u64) -> [u8; 32] {
         let mut record = [0; 32];
         let (head, times) = record.split_at_mut(8);
-        for (slot, value) in head.iter_mut().zip(Iterator::chain([self.count].iter(), &self.positions)) {
+        for (slot, value) in head
+            .iter_mut()
+            .zip(Iterator::chain([self.count].iter(), &self.positions))
+        {
             *slot = *value;
         }
         let wanted = self.positions.iter().take(usize::from(self.count));
@@ -287,7 +306,9 @@ pub(crate) fn ioctl(sk: &UserSock, cmd: u32, arg: usize) -> Result<i32> {
         request::SET_TOS => set_tos(sk, arg),
         request::GET_TOS => {
             let tos = sk.binding.lock().tos;
-            UserSlice::new(kernel::uaccess::UserPtr::from_addr(arg), 1).writer().write(&tos)?;
+            UserSlice::new(kernel::uaccess::UserPtr::from_addr(arg), 1)
+                .writer()
+                .write(&tos)?;
             Ok(0)
         }
         _ => Err(ENOIOCTLCMD),
@@ -295,7 +316,9 @@ pub(crate) fn ioctl(sk: &UserSock, cmd: u32, arg: usize) -> Result<i32> {
 }
 
 fn set_tos(sk: &UserSock, arg: usize) -> Result<i32> {
-    let wanted: u8 = UserSlice::new(kernel::uaccess::UserPtr::from_addr(arg), 1).reader().read()?;
+    let wanted: u8 = UserSlice::new(kernel::uaccess::UserPtr::from_addr(arg), 1)
+        .reader()
+        .read()?;
     let mut binding = sk.binding.lock();
     let mapped = binding
         .attached

@@ -89,12 +89,18 @@ impl Rds {
 
     /// Forgets a namespace. Sleeps.
     pub(crate) fn remove_namespace(&self, state: &Arc<NetState>) {
-        self.namespaces.lock().retain(|known| !Arc::ptr_eq(known, state));
+        self.namespaces
+            .lock()
+            .retain(|known| !Arc::ptr_eq(known, state));
     }
 
     /// The state of `net`; `None` before the namespace is set up and after it is gone. Sleeps.
     pub fn namespace(&self, net: &Net) -> Option<Arc<NetState>> {
-        self.namespaces.lock().iter().find(|state| state.is(net)).cloned()
+        self.namespaces
+            .lock()
+            .iter()
+            .find(|state| state.is(net))
+            .cloned()
     }
 
     /// Calls `visit` for each namespace. Sleeps.

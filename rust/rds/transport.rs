@@ -116,7 +116,13 @@ pub trait PathOps: Send + Sync {
     ///
     /// `more` says that another message follows at once. `EAGAIN` if there is no room now: the transport then
     /// schedules the path when there is. Any other error drops the path. May sleep.
-    fn send(&self, path: &Arc<Path>, message: &Arc<Message>, offset: usize, more: bool) -> Result<usize>;
+    fn send(
+        &self,
+        path: &Arc<Path>,
+        message: &Arc<Message>,
+        offset: usize,
+        more: bool,
+    ) -> Result<usize>;
 
     /// Says that the message announced with `more` does not follow. May sleep.
     fn flush(&self);
@@ -276,7 +282,10 @@ impl Transports {
         }
         Kind::PREFERENCE.iter().find_map(|&kind| {
             let attached = self.get_attached(kind)?;
-            attached.transport.is_local(net, address, scope_id).then_some(attached)
+            attached
+                .transport
+                .is_local(net, address, scope_id)
+                .then_some(attached)
         })
     }
 
@@ -355,7 +364,8 @@ impl Drop for Registration {
             .and_then(Option::take);
         // ORDERING: `Full`: whoever enters from now on sees GONE.
         let users = self.users.count.fetch_add(GONE, Full);
-        self.rds.for_each_namespace(|state| state.destroy_connections(Some(self.kind)));
+        self.rds
+            .for_each_namespace(|state| state.destroy_connections(Some(self.kind)));
         if users != 0 {
             self.users.none.wait_for_completion();
         }

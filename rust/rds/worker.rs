@@ -154,7 +154,9 @@ impl Path {
         );
         {
             let mut reconnect = self.reconnect.lock();
-            let pause = reconnect.backoff.next_delay(min as u64, max as u64, time::random_u32());
+            let pause = reconnect
+                .backoff
+                .next_delay(min as u64, max as u64, time::random_u32());
             let pause = match usize::try_from(pause) {
                 Ok(pause) if !waits_for_peer => pause,
                 _ => max,

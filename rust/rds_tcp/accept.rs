@@ -23,13 +23,13 @@ use rds::{
     transport::Kind, //
 };
 use weft::{
-    new_task,
     net::tcp::{
         KernelSocket,
         ListenCallbacks,
         Listener,
         Shutdown, //
     },
+    new_task,
     workqueue::{
         QueueHandle,
         Task,
@@ -59,7 +59,11 @@ pub(crate) struct Acceptor {
 weft::impl_has_task! { impl HasTask<0> for Acceptor { self.task } }
 
 impl Acceptor {
-    pub(crate) fn new(net: Arc<NetState>, listener: Listener, queue: QueueHandle) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        net: Arc<NetState>,
+        listener: Listener,
+        queue: QueueHandle,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 net,

@@ -94,10 +94,20 @@ impl Space {
 }
 
 static SYSCTL: [Entry<Space>; 2] = [
-    Entry::int(c"rds_tcp_sndbuf", |space: &Space| &space.send, MIN_SNDBUF, i32::MAX)
-        .on_write(Space::reset_connections),
-    Entry::int(c"rds_tcp_rcvbuf", |space: &Space| &space.receive, MIN_RCVBUF, i32::MAX)
-        .on_write(Space::reset_connections),
+    Entry::int(
+        c"rds_tcp_sndbuf",
+        |space: &Space| &space.send,
+        MIN_SNDBUF,
+        i32::MAX,
+    )
+    .on_write(Space::reset_connections),
+    Entry::int(
+        c"rds_tcp_rcvbuf",
+        |space: &Space| &space.receive,
+        MIN_RCVBUF,
+        i32::MAX,
+    )
+    .on_write(Space::reset_connections),
 ];
 
 /// The transport in one namespace.
@@ -116,7 +126,11 @@ impl TcpNet {
         Listener::bind(net, Family::V6, &any)
             .or_else(|_| Listener::bind(net, Family::V4, &any))
             .map_err(|error| {
-                pr_warn!("RDS/tcp: cannot listen on TCP port {}: {:?}\n", TCP_PORT, error);
+                pr_warn!(
+                    "RDS/tcp: cannot listen on TCP port {}: {:?}\n",
+                    TCP_PORT,
+                    error
+                );
                 EAFNOSUPPORT
             })
     }
@@ -152,7 +166,10 @@ impl PerNetData for TcpNet {
     }
 
     fn exit(self: Pin<&Self>, _net: &Net) {
-        self.shared.spaces.lock().retain(|known| !Arc::ptr_eq(known, &self.space));
+        self.shared
+            .spaces
+            .lock()
+            .retain(|known| !Arc::ptr_eq(known, &self.space));
         self.acceptor.stop();
         self.space.rds.destroy_connections(Some(Kind::Tcp));
     }

@@ -67,8 +67,7 @@ use weft_proto::rds::{
     info as record,
     path::SourcePorts,
     state::PathState,
-    uapi,
-    window,
+    uapi, window,
     wire::{
         HEADER_LEN,
         TCP_PORT, //
@@ -314,7 +313,7 @@ impl Inner {
             self.port_group.load(Relaxed),
         );
         let mut result = Err(EADDRINUSE);
-        while let Some(port) = ports.next() {
+        for port in ports.by_ref() {
             result = socket.bind(&SocketAddr6 {
                 addr: key.local.0,
                 port,
@@ -394,7 +393,9 @@ impl PathOps for TcpPath {
             peer,
         });
         // From the connect on, the callbacks decide what becomes of the path.
-        inner.attach(&mut slot, path, socket).map_err(|(error, _socket)| error)?;
+        inner
+            .attach(&mut slot, path, socket)
+            .map_err(|(error, _socket)| error)?;
         let result = match &slot.attached {
             Some(attached) => attached.connect(&peer),
             None => Err(ENETDOWN),
@@ -431,7 +432,13 @@ impl PathOps for TcpPath {
     }
 
     #[inline]
-    fn send(&self, path: &Arc<Path>, message: &Arc<Message>, offset: usize, more: bool) -> Result<usize> {
+    fn send(
+        &self,
+        path: &Arc<Path>,
+        message: &Arc<Message>,
+        offset: usize,
+        more: bool,
+    ) -> Result<usize> {
         let inner = &self.0;
         let slot = inner.socket.lock();
         let attached = slot.attached.as_ref().ok_or(ENOTCONN)?;

@@ -144,7 +144,11 @@ impl Shared {
 
     /// What paths need of their namespace. Sleeps.
     fn space_of(&self, net: &Arc<NetState>) -> Option<Arc<net::Space>> {
-        self.spaces.lock().iter().find(|space| space.is_of(net)).cloned()
+        self.spaces
+            .lock()
+            .iter()
+            .find(|space| space.is_of(net))
+            .cloned()
     }
 }
 

@@ -167,7 +167,9 @@ impl Rx {
                 chunk.copy_to(space)?;
                 *filled += len;
             }
-            Partial::Kept(skbs, gathered) => return keep(skbs, gathered, chunk, len, &mut self.reassembly),
+            Partial::Kept(skbs, gathered) => {
+                return keep(skbs, gathered, chunk, len, &mut self.reassembly)
+            }
         }
         self.reassembly.consume_data(len);
         Ok(())
@@ -216,8 +218,7 @@ impl Rx {
         match self.pending.take() {
             None => Ok(()),
             Some(arrival) => {
-                let result =
-                    recv::redeliver(path, &path.conn.local_map, arrival, overload(path));
+                let result = recv::redeliver(path, &path.conn.local_map, arrival, overload(path));
                 self.keep_pending(result)
             }
         }
@@ -257,7 +258,10 @@ fn keep(
         reassembly.consume_data(len);
         return Ok(());
     }
-    if gathered.as_ref().is_some_and(|gathered| gathered.room() < len) {
+    if gathered
+        .as_ref()
+        .is_some_and(|gathered| gathered.room() < len)
+    {
         if let Some(full) = gathered.take() {
             skbs.push(full.into_skb());
         }

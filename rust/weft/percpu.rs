@@ -40,7 +40,10 @@ impl<const N: usize> Counters<N> {
         if index < N {
             // SAFETY: By the type invariants the cell is inside the allocation.
             unsafe {
-                bindings::weft_helper_this_cpu_add_u64(self.cells.as_ptr().wrapping_add(index), value)
+                bindings::weft_helper_this_cpu_add_u64(
+                    self.cells.as_ptr().wrapping_add(index),
+                    value,
+                )
             }
         }
     }

@@ -329,11 +329,14 @@ impl<T: TaskItem<ID>, const ID: u64> Task<T, ID> {
     }
 
     /// The work function of every task.
+    ///
+    /// # Safety
+    ///
+    /// To be called by a work queue, with the work of a [`Task<T, ID>`] that was pending.
     unsafe extern "C" fn run_callback(work: *mut bindings::work_struct) {
         // SAFETY: `work` is the first field of a `delayed_work`, itself the first field of a `Task`.
-        let task = unsafe {
-            &*kernel::container_of!(work, bindings::delayed_work, work).cast::<Self>()
-        };
+        let task =
+            unsafe { &*kernel::container_of!(work, bindings::delayed_work, work).cast::<Self>() };
         let queue = task.queue.clone();
         // SAFETY: By the type invariants a reference of the object was leaked for this run.
         let object = unsafe { Arc::from_raw(T::container_of(task)) };

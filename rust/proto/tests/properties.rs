@@ -195,7 +195,7 @@ proptest! {
         let copy: Vec<u64> = cong::words_from_bytes(&bytes).collect();
         prop_assert_eq!(&copy[..], &words[..]);
         for port in ports.iter().copied().chain([probe]) {
-            let bit = bytes[usize::from(port) / 8] >> (port % 8) & 1 == 1;
+            let bit = (bytes[usize::from(port) / 8] >> (port % 8)) & 1 == 1;
             prop_assert_eq!(cong::test(&copy, port), bit);
             prop_assert_eq!(ports.contains(&port), bit);
         }

@@ -50,7 +50,8 @@ impl GatherSkb {
     /// Bytes that still fit.
     pub fn room(&self) -> usize {
         // SAFETY: The buffer is valid.
-        usize::try_from(unsafe { bindings::weft_helper_skb_tailroom(self.raw.as_ptr()) }).unwrap_or(0)
+        usize::try_from(unsafe { bindings::weft_helper_skb_tailroom(self.raw.as_ptr()) })
+            .unwrap_or(0)
     }
 
     /// Copies the next `len` bytes of `chunk` to the end and consumes them. `EINVAL` if they do not fit.

@@ -105,7 +105,8 @@ impl SkbChunk<'_> {
     pub fn extract(&mut self, len: usize) -> Result<OwnedSkb> {
         let (offset, size) = self.range(len)?;
         // SAFETY: By the type invariants the range is within the buffer.
-        let skb = unsafe { bindings::pskb_extract(self.skb.as_ptr(), offset, size, self.raw_gfp()) };
+        let skb =
+            unsafe { bindings::pskb_extract(self.skb.as_ptr(), offset, size, self.raw_gfp()) };
         let skb = NonNull::new(skb).ok_or(ENOMEM)?;
         // SAFETY: This is a new header that belongs to no socket, and nobody else knows it.
         let skb = unsafe { OwnedSkb::from_raw(skb) };
