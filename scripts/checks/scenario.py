@@ -13,7 +13,7 @@ KERNELS = ("base", "debug")
 MODES = ("check", "soak")
 IMPLS = ("rust", "c")
 
-_SETTING = re.compile(r"^# (kernel|impl|mode|pair|timeout|alone): *(.+?)\s*$")
+_SETTING = re.compile(r"^# (kernel|soak-kernel|impl|mode|pair|timeout|alone): *(.+?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ def ways(program, text, mode):
     for impl in said["pair"] if pair else said.get("impl", ["rust"]):
         if not set(impl.split(",")) <= set(IMPLS) or impl.count(",") != pair:
             raise ValueError(f"tests/guest/{program}: unknown implementation {impl}")
-        for kernel in said.get("kernel", ["base"]):
+        # Some take too long on the debug kernel for anything but a soak.
+        kernels = said.get("kernel", ["base"]) + (said.get("soak-kernel", []) if mode == "soak" else [])
+        for kernel in kernels:
             if kernel not in KERNELS:
                 raise ValueError(f"tests/guest/{program}: unknown kernel {kernel}")
             timeout = timeouts[min(MODES.index(mode), len(timeouts) - 1)]
