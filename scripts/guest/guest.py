@@ -88,8 +88,7 @@ class Guest:
         """Ends the guest at once. Harmless if it has ended."""
         if self._process:
             self.killed = self.killed or self.phase is not Phase.GONE
-            self._process.kill()
-            self._process.wait()
+            qemu.kill(self._process)
 
     # What the host tells the guest. Each of these may be called again and again.
 

@@ -56,8 +56,7 @@ def _boots():
         with open(console, "rb") as log:
             return _appears(log, process)
     finally:
-        process.kill()
-        process.wait()
+        qemu.kill(process)
 
 
 def _appears(log, process):

@@ -28,7 +28,9 @@ def tree(kernel, kernel_dir, impl):
     ours = sorted((sdk.TOP / "build/modules" / kernel).glob("*.ko"))
     if not ours:
         target = "make" if kernel == "base" else f"make KERNEL={kernel}"
-        raise Refusal(f"there are no Rust modules for the {kernel} kernel in build/modules/{kernel}; run {target} first")
+        raise Refusal(
+            f"there are no Rust modules for the {kernel} kernel in build/modules/{kernel}; run {target} first"
+        )
     names = {module.stem.replace("-", "_") for module in ours}
     refused = tuple(name for name in REPLACED if name not in names)
     top = sdk.TOP / "build/guest" / f"{kernel}-rust"

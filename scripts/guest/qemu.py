@@ -117,3 +117,10 @@ def start(command, fds, stdout, stderr):
         start_new_session=True,
         preexec_fn=die_with_parent,
     )
+
+
+def kill(process):
+    """Ends QEMU and what it may have started; harmless if it has ended."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
