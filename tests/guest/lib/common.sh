@@ -46,6 +46,8 @@ join() {
 	END
 	local number=1 name
 	for name; do
+		# Without it an interface that goes down loses its IPv6 addresses for good.
+		in_ns "$name" sysctl -qw net.ipv6.conf.all.keep_addr_on_down=1
 		ip -n "$name" -batch - <<-END
 			link set lo up
 			address add 10.8.0.$number/24 dev eth0
