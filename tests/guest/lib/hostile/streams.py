@@ -394,7 +394,7 @@ def _():
         equal(peer.pongs(), 0)
 
 
-@CASES.case("random bytes", limit=60)
+@CASES.case("random bytes", limit=60, c="any length is accepted")
 def _():
     pick = random.Random(4)
     with sink() as sock:
