@@ -16,7 +16,7 @@
 //! * [`conn::Conn`] is the bond between two addresses, its [`path::Path`]s carry messages over a
 //!   [`transport::Transport`]. A path refers to its connection and the connection to its paths; the namespace breaks
 //!   that circle when it destroys the connection.
-//! * [`sock::Socket`] is what a file descriptor stands for.
+//! * [`sock::SockState`] is what a file descriptor stands for.
 //! * A [`message::Message`] is on two lists: of its socket (for accounting) and of its path (for sending and until it
 //!   is acknowledged). An [`incoming::Incoming`] is on the receive queue of one socket.
 //!
