@@ -26,7 +26,8 @@ endif
 
 # Code that is checked has objects of its own, so that the checks and the modules do not rebuild each other.
 objects := build/kbuild/$(flavour)$(if $(CLIPPY)$(W),-lint)
-modconfig := CONFIG_WEFT=m CONFIG_WEFT_RDS=m CONFIG_WEFT_RDS_TCP=m
+modconfig := $(foreach name,WEFT WEFT_RDS WEFT_RDS_TCP WEFT_RDMA WEFT_RTRS_CLIENT WEFT_RTRS_SERVER WEFT_RNBD_CLIENT \
+	WEFT_RNBD_SERVER,CONFIG_$(name)=m)
 # Two runs at once take turns.
 kbuild = $(recurse)flock $(objects).lock $(kmake) --no-print-directory -C $(kdir) M=$(TOP) MO=$(TOP)/$(objects) $(modconfig) \
 	$(foreach name,LLVM V CLIPPY W,$(if $($(name)),$(name)=$($(name))))
