@@ -2,6 +2,7 @@
 /* Page fragments: the memory that message payloads live in. */
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <net/sock.h>
 
 bool weft_helper_task_frag_refill(unsigned int minimum, gfp_t gfp)
@@ -33,3 +34,15 @@ void *weft_helper_page_address(struct page *page)
 	return page_address(page);
 }
 WEFT_EXPORT(page_address);
+
+unsigned int weft_helper_memalloc_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+WEFT_EXPORT(memalloc_noio_save);
+
+void weft_helper_memalloc_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
+}
+WEFT_EXPORT(memalloc_noio_restore);

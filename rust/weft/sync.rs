@@ -3,5 +3,6 @@
 //! Locks and waiting.
 
 pub mod bh;
+pub mod snapshot;
 pub mod take;
 pub mod wait;

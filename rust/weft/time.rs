@@ -29,6 +29,13 @@ pub fn local_clock() -> u64 {
     unsafe { bindings::weft_helper_local_clock() }
 }
 
+/// Nanoseconds of the monotonic clock; any context.
+#[inline]
+pub fn ktime_get() -> i64 {
+    // SAFETY: Reads the clock.
+    unsafe { crate::bindings::ktime_get() }
+}
+
 /// Nanoseconds of wall-clock time since 1970.
 #[inline]
 pub fn ktime_get_real() -> i64 {
