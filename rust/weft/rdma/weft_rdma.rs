@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Safe abstractions of RDMA verbs and the connection manager
+//! Safe abstractions of RDMA verbs and the connection manager.
+//!
+//! What lends memory to hardware is the heart of it; read [`qp`] first, then [`loan`] and [`mr`].
 
 #[allow(dead_code)]
 mod bindings;
+
+pub mod device;
+pub mod watch;
 
 use kernel::prelude::*;
 
@@ -15,11 +20,17 @@ module! {
     license: "GPL",
 }
 
-/// The module.
-struct WeftRdma;
+/// The module: the library's registration with the RDMA core.
+struct WeftRdma {
+    _client: device::Client,
+}
 
 impl kernel::Module for WeftRdma {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+        // SAFETY: The module is initialised once, and this comes first.
+        unsafe { watch::init() };
+        Ok(Self {
+            _client: device::Client::register()?,
+        })
     }
 }
