@@ -10,9 +10,9 @@
 //! takes that reference back.
 //!
 //! A [`Queue`] belongs to a module and is dropped with it. Its drop refuses new work and waits until every task that
-//! is still scheduled or running has ended, so no task can run after the module's text is gone. What it waits for is
-//! what the tasks do: a module cancels its tasks before it drops the queue. As with every registration of the kernel
-//! crate, a queue must not be forgotten by a module that is unloaded.
+//! is still scheduled or running has ended and every [`QueueHold`] is gone, so no task can run after the module's text
+//! is gone. What it waits for is what the tasks do: a module cancels its tasks before it drops the queue. As with every
+//! registration of the kernel crate, a queue must not be forgotten by a module that is unloaded.
 
 use crate::bindings;
 use core::{
@@ -136,6 +136,43 @@ impl Drop for Queue {
 /// A reference to a [`Queue`] that outlives nothing: once the queue is closed, scheduling through it does nothing.
 #[derive(Clone)]
 pub struct QueueHandle(Arc<Shared>);
+
+impl QueueHandle {
+    /// Keeps the queue from being destroyed, for something whose end may have to run on it. Any context.
+    ///
+    /// `None` once the queue is closed. The drop of the queue waits for every hold.
+    pub fn hold(&self) -> Option<QueueHold> {
+        // INVARIANT: A user is counted.
+        self.0.enter().then(|| QueueHold(self.clone()))
+    }
+}
+
+/// Keeps a [`Queue`] from being destroyed.
+///
+/// # Invariants
+///
+/// One user of the queue is counted for it.
+pub struct QueueHold(QueueHandle);
+
+impl QueueHold {
+    /// A handle with which more can be made, as long as the queue is not closed.
+    pub fn handle(&self) -> QueueHandle {
+        self.0.clone()
+    }
+
+    /// The C structure, valid as long as `self`.
+    #[doc(hidden)]
+    #[inline]
+    pub fn as_raw(&self) -> *mut bindings::workqueue_struct {
+        self.0 .0.queue.as_ptr()
+    }
+}
+
+impl Drop for QueueHold {
+    fn drop(&mut self) {
+        self.0 .0.leave();
+    }
+}
 
 /// An object with a [`Task`] in it.
 pub trait TaskItem<const ID: u64 = 0>: HasTask<ID> + Send + Sync + Sized + 'static {

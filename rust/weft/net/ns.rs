@@ -86,8 +86,9 @@ impl Net {
     }
 
     /// The C structure.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn as_raw(&self) -> *mut bindings::net {
+    pub fn as_raw(&self) -> *mut bindings::net {
         self.0.get()
     }
 

@@ -7,6 +7,8 @@
 #[allow(dead_code)]
 mod bindings;
 
+pub mod addr;
+pub mod cm;
 pub mod device;
 pub mod watch;
 
