@@ -16,4 +16,6 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod errno;
 pub mod rds;
+pub mod rtrs;
