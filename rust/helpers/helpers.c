@@ -12,6 +12,7 @@
 #include "net.c"
 #include "sock.c"
 #include "sync.c"
+#include "sysfs.c"
 #include "tcp.c"
 #include "wait.c"
 #include "skb.c"

@@ -9,8 +9,15 @@
 //! the other one, as it would for a C function table with an `owner`.
 
 use crate::bindings;
+use core::ptr;
 use kernel::{
-    error::to_result,
+    error::{
+        code::{
+            EAGAIN,
+            ENODEV, //
+        },
+        to_result, //
+    },
     prelude::*, //
 };
 
@@ -36,6 +43,20 @@ impl ModuleRef {
         // code, which C allows.
         // INVARIANT: On success, a reference was taken.
         unsafe { bindings::try_module_get(module) }.then_some(Self { module })
+    }
+
+    /// Takes a reference for code of the module that nothing else waits for. Any context.
+    ///
+    /// `ENODEV` if the module is being unloaded, `EAGAIN` if it is still being loaded: if that failed, it would not wait
+    /// for references.
+    pub fn try_get_live(module: &'static ThisModule) -> Result<Self> {
+        let reference = Self::try_get(module).ok_or(ENODEV)?;
+        // SAFETY: The module is there; C changes the field while others look at it.
+        let state = unsafe { ptr::read_volatile(&raw const (*reference.module).state) };
+        if state == bindings::module_state_MODULE_STATE_COMING {
+            return Err(EAGAIN);
+        }
+        Ok(reference)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod net;
 pub mod percpu;
 pub mod ratelimit;
 pub mod sync;
+pub mod sysfs;
 pub mod time;
 pub mod workqueue;
 
@@ -36,5 +37,11 @@ struct Weft;
 impl kernel::Module for Weft {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         Ok(Self)
+    }
+}
+
+impl Drop for Weft {
+    fn drop(&mut self) {
+        sysfs::life::wait();
     }
 }
