@@ -26,6 +26,8 @@ pub enum Queue {
     Cpu(u32),
     /// This poll connection; its answers are seen by `Session::poll` only.
     Poll(u32),
+    /// The connection for messages; `Session::call` is what uses it.
+    Admin,
 }
 
 /// A message of a user, by value.
@@ -36,6 +38,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// No message.
+    pub const EMPTY: Self = Self {
+        bytes: [0; MAX_MESSAGE],
+        len: 0,
+    };
+
     /// A copy of `bytes`; `EMSGSIZE` if there are more than [`MAX_MESSAGE`].
     pub fn new(bytes: &[u8]) -> Result<Self> {
         let mut message = Self {

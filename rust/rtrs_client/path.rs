@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A path: one pair of addresses, its state, and the tasks that bring it up and take it down.
+//!
+//! C counterpart: `struct rtrs_clt_path`. What makes up the connections of a path for as long as they last is a
+//! [`Link`]; a path has at most one. Every link has a serial number, and trouble is reported with it, so that the last
+//! words of an old link do not hurt the new one.
+
+use crate::{
+    addr::PathAddrs,
+    link::Link,
+    session::Session,
+    stats::Stats,
+    sysfs::PathFiles, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+};
+use weft::{
+    new_spinlock_bh,
+    new_task,
+    new_wait_queue,
+    sync::{
+        bh::SpinLockBh,
+        wait::WaitQueue, //
+    },
+    workqueue::Task, //
+};
+use weft_proto::rtrs::state::ClientState;
+
+/// Task that takes a path down and moves its requests elsewhere.
+pub(crate) const RECOVERY: u64 = 0;
+/// Task that tries to connect a path again.
+pub(crate) const RECONNECT: u64 = 1;
+/// Task that watches over a path that is up.
+pub(crate) const WATCH: u64 = 2;
+
+/// The state of a path and what decides about its next one.
+pub(crate) struct Status {
+    pub(crate) state: ClientState,
+    /// Number of the present link, or of the one being set up.
+    pub(crate) serial: u32,
+    /// Attempts to connect since the path was up.
+    pub(crate) attempts: u32,
+    /// Attempts to connect that have ended, ever; wraps.
+    pub(crate) rounds: u32,
+    /// The next attempt is not to be put off.
+    pub(crate) eager: bool,
+    /// The server changed what cannot change: connecting again by itself makes no sense.
+    pub(crate) refused: bool,
+}
+
+/// What is known about the device of a path since it was connected first.
+#[derive(Clone, Copy)]
+pub(crate) struct Hca {
+    pub(crate) name: [u8; 64],
+    pub(crate) port: u32,
+}
+
+/// A path of a session.
+#[pin_data]
+pub(crate) struct Path {
+    /// Its session; the session lets go of the path when the path is removed.
+    pub(crate) session: Arc<Session>,
+    pub(crate) uuid: [u8; 16],
+    /// Poll connections, beside the one for messages and those of the CPUs.
+    pub(crate) poll_connections: u32,
+    /// Addresses; the source is the one that the path was really bound to, once it was.
+    #[pin]
+    pub(crate) addrs: SpinLockBh<PathAddrs>,
+    #[pin]
+    pub(crate) hca: SpinLockBh<Hca>,
+    #[pin]
+    pub(crate) status: SpinLockBh<Status>,
+    /// Woken when `status` changed or a step of setting up is done.
+    #[pin]
+    pub(crate) changed: WaitQueue,
+    /// The link. The lock is held while one is set up or taken down.
+    #[pin]
+    pub(crate) link: Mutex<Option<Arc<Link>>>,
+    pub(crate) stats: Stats,
+    /// Nanoseconds from the last heartbeat to its answer.
+    pub(crate) latency: Atomic<i64>,
+    /// The directory below `paths`.
+    #[pin]
+    pub(crate) files: Mutex<Option<PathFiles>>,
+    #[pin]
+    recovery: Task<Path, RECOVERY>,
+    #[pin]
+    reconnect: Task<Path, RECONNECT>,
+    #[pin]
+    watch: Task<Path, WATCH>,
+}
+
+weft::impl_has_task! { impl HasTask<0> for Path { self.recovery } }
+weft::impl_has_task! { impl HasTask<1> for Path { self.reconnect } }
+weft::impl_has_task! { impl HasTask<2> for Path { self.watch } }
+
+impl Path {
+    /// Makes a path that is about to be connected.
+    pub(crate) fn new(session: &Arc<Session>, addrs: PathAddrs) -> Result<Arc<Self>> {
+        let stats = Stats::new()?;
+        let urgent = session.module.urgent.clone();
+        let patient = session.module.patient.clone();
+        Arc::pin_init(
+            pin_init!(Self {
+                session: session.clone(),
+                uuid: crate::uuid::random(),
+                poll_connections: session.poll_queues,
+                addrs <- new_spinlock_bh!(addrs, "rtrs_path_addrs"),
+                hca <- new_spinlock_bh!(Hca { name: [0; 64], port: 0 }, "rtrs_path_hca"),
+                status <- new_spinlock_bh!(Status {
+                    state: ClientState::Connecting,
+                    serial: 0,
+                    attempts: 0,
+                    rounds: 0,
+                    eager: false,
+                    refused: false,
+                }, "rtrs_path_status"),
+                changed <- new_wait_queue!("rtrs_path_changed"),
+                link <- new_mutex!(None, "rtrs_path_link"),
+                stats,
+                latency: Atomic::new(0),
+                files <- new_mutex!(None, "rtrs_path_files"),
+                recovery <- new_task!(urgent.clone(), "rtrs_recovery"),
+                reconnect <- new_task!(patient, "rtrs_reconnect"),
+                watch <- new_task!(urgent, "rtrs_watch"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The state now.
+    pub(crate) fn state(&self) -> ClientState {
+        self.status.lock().state
+    }
+
+    /// Whether requests can go this way.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.state() == ClientState::Connected
+    }
+
+    /// Whether link number `serial` is still being set up.
+    pub(crate) fn is_connecting(&self, serial: u32) -> bool {
+        let status = self.status.lock();
+        status.state == ClientState::Connecting && status.serial == serial
+    }
+
+    /// Goes to another state if that is legal; the state before, or what it is if it is not. Up to softirq.
+    pub(crate) fn step(&self, to: ClientState) -> Result<ClientState, ClientState> {
+        let old = {
+            let mut status = self.status.lock();
+            let old = status.state;
+            if !old.may_become(to) {
+                return Err(old);
+            }
+            status.state = to;
+            old
+        };
+        self.changed.wake_all();
+        Ok(old)
+    }
+
+    /// Goes from one state to another if it is in the first. Up to softirq.
+    pub(crate) fn step_from(&self, from: ClientState, to: ClientState) -> bool {
+        {
+            let mut status = self.status.lock();
+            if status.state != from || !from.may_become(to) {
+                return false;
+            }
+            status.state = to;
+        }
+        self.changed.wake_all();
+        true
+    }
+
+    /// Link number `serial` is of no use any more. Up to softirq; says nothing, and does nothing the second time.
+    ///
+    /// Returns whether this was news.
+    pub(crate) fn fail(self: &Arc<Self>, serial: u32) -> bool {
+        let was_up = {
+            let mut status = self.status.lock();
+            if status.serial != serial {
+                return false;
+            }
+            let (state, was_up) = match status.state {
+                ClientState::Connected => (ClientState::Reconnecting, true),
+                ClientState::Connecting => (ClientState::ConnectingErr, false),
+                _ => return false,
+            };
+            status.state = state;
+            was_up
+        };
+        self.changed.wake_all();
+        if was_up {
+            Task::<Self, RECOVERY>::schedule(self, 0);
+        }
+        true
+    }
+
+    /// As [`Self::fail`], for whatever link there is.
+    pub(crate) fn fail_present(self: &Arc<Self>) -> bool {
+        let serial = self.status.lock().serial;
+        self.fail(serial)
+    }
+
+    /// Begins to set up a link: its serial number.
+    pub(crate) fn next_serial(&self) -> u32 {
+        let mut status = self.status.lock();
+        status.serial = status.serial.wrapping_add(1);
+        status.refused = false;
+        status.serial
+    }
+
+    /// Does not connect again by itself: the server does not fit the session any more.
+    pub(crate) fn refuse_server(&self) {
+        self.status.lock().refused = true;
+    }
+
+    /// Ends every task. Sleeps; the path must be closed.
+    pub(crate) fn cancel_tasks(self: &Arc<Self>) {
+        Task::<Self, WATCH>::cancel_sync(self);
+        Task::<Self, RECONNECT>::cancel_sync(self);
+        Task::<Self, RECOVERY>::cancel_sync(self);
+    }
+
+    /// Counts the end of an attempt to connect.
+    pub(crate) fn round_over(&self) {
+        {
+            let mut status = self.status.lock();
+            status.rounds = status.rounds.wrapping_add(1);
+        }
+        self.changed.wake_all();
+    }
+
+    /// The latency last measured, in nanoseconds.
+    pub(crate) fn latency(&self) -> i64 {
+        // ORDERING: A number on its own.
+        self.latency.load(Relaxed)
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bringing a path up, taking it down, and doing so again.
+//!
+//! C counterpart: `rtrs_clt_err_recovery_work`, `rtrs_clt_reconnect_work` and `rtrs_clt_close_work`. Recovery takes
+//! the path down and moves its requests; connecting again is another task on another queue, so that no request waits
+//! for a reconnection. Closing is a recovery that ends in another state.
+//!
+//! Block I/O may wait for what happens here, and so may whoever frees memory: nothing here allocates in a way that
+//! starts I/O, and the queues have a rescuer.
+
+use crate::{
+    connect,
+    link::Link,
+    path::{
+        Path,
+        RECONNECT,
+        RECOVERY,
+        WATCH, //
+    }, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use weft::{
+    mm::noio,
+    sync::wait::{
+        Mode,
+        WaitResult,
+        MAX_TIMEOUT, //
+    },
+    time::{
+        msecs_to_jiffies,
+        random_u32, //
+    },
+    workqueue::{
+        Task,
+        TaskItem, //
+    }, //
+};
+use weft_proto::rtrs::state::ClientState;
+
+/// Milliseconds a server has to clean up before the first attempt to connect again.
+const SETTLE_MS: u32 = 1000;
+/// A path is connected again after a random part of this many milliseconds more than its delay, so that the clients
+/// of a server do not come back at the same moment.
+const JITTER_MS: u32 = 8000;
+/// How long the peer may take to hang up on its side, in milliseconds.
+const HANGUP_MS: u32 = 5000;
+
+impl TaskItem<RECOVERY> for Path {
+    fn run(this: Arc<Self>) {
+        noio::scope(|| this.recover());
+    }
+}
+
+impl TaskItem<RECONNECT> for Path {
+    fn run(this: Arc<Self>) {
+        noio::scope(|| this.reconnect());
+    }
+}
+
+impl Path {
+    /// Sets up the first link. Sleeps, up to several times 30 s. On an error the path is to be closed.
+    pub(crate) fn open(self: &Arc<Self>) -> Result {
+        noio::scope(|| self.establish())
+    }
+
+    /// Sets up a link and lets requests onto it.
+    fn establish(self: &Arc<Self>) -> Result {
+        let mut place = self.link.lock();
+        let serial = self.next_serial();
+        let result = connect::connect(self, serial).and_then(|link| self.come_up(&mut place, link));
+        drop(place);
+        if let Err(error) = result {
+            self.fail(serial);
+            pr_info!("{}: connecting failed: {:?}\n", self.session, error);
+        }
+        result
+    }
+
+    fn come_up(self: &Arc<Self>, place: &mut Option<Arc<Link>>, link: Arc<Link>) -> Result {
+        *place = Some(link.clone());
+        if !self.step_from(ClientState::Connecting, ClientState::Connected) {
+            // Somebody closed the path meanwhile, or it broke: what takes it down finds the link in its place.
+            return Err(ECONNABORTED);
+        }
+        self.status.lock().attempts = 0;
+        self.stats.connected();
+        self.session.link_up(link)?;
+        Task::<Self, WATCH>::schedule(self, self.session.watch_interval());
+        Ok(())
+    }
+
+    /// Takes the link down: stops requests, hangs up, waits for the device, moves the requests elsewhere. Sleeps.
+    fn take_down(self: &Arc<Self>) {
+        let mut place = self.link.lock();
+        let Some(link) = place.take() else { return };
+        Task::<Self, WATCH>::cancel_sync(self);
+        // No request can start on the link from here on.
+        self.session.link_down(&link);
+        link.stop();
+        link.wait_for_hangup(msecs_to_jiffies(HANGUP_MS));
+    }
+
+    /// What [`RECOVERY`] does.
+    fn recover(self: &Arc<Self>) {
+        self.take_down();
+        if self.step_from(ClientState::Closing, ClientState::Closed) {
+            return;
+        }
+        self.schedule_reconnect();
+    }
+
+    fn schedule_reconnect(self: &Arc<Self>) {
+        let delay = {
+            let mut status = self.status.lock();
+            if status.state != ClientState::Reconnecting {
+                return;
+            }
+            if core::mem::take(&mut status.eager) {
+                0
+            } else {
+                self.reconnect_delay_ms()
+            }
+        };
+        Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(delay));
+    }
+
+    fn reconnect_delay_ms(&self) -> u32 {
+        let delay = u32::from(self.session.reconnect_delay).saturating_mul(1000);
+        let jitter = random_u32() % JITTER_MS;
+        delay.saturating_add(SETTLE_MS).saturating_add(jitter)
+    }
+
+    /// Whether the path may try once more by itself; counts the attempt.
+    fn takes_attempt(&self) -> bool {
+        let most = self.session.max_reconnect_attempts();
+        let mut status = self.status.lock();
+        if status.refused || most.is_some_and(|most| status.attempts >= most) {
+            return false;
+        }
+        status.attempts = status.attempts.saturating_add(1);
+        true
+    }
+
+    /// What [`RECONNECT`] does: one attempt.
+    fn reconnect(self: &Arc<Self>) {
+        if self.state() != ClientState::Reconnecting {
+            return;
+        }
+        if !self.takes_attempt() {
+            pr_warn!("{}: a path is given up; reconnect it by hand\n", self.session);
+            self.start_close();
+            self.round_over();
+            return;
+        }
+        if !self.step_from(ClientState::Reconnecting, ClientState::Connecting) {
+            return;
+        }
+        if self.establish().is_err() {
+            self.stats.connecting_failed();
+            // A path that came up and fell at once is on its way already.
+            if self.step_from(ClientState::ConnectingErr, ClientState::Reconnecting) {
+                Task::<Self, RECOVERY>::schedule(self, 0);
+            }
+        }
+        self.round_over();
+    }
+
+    /// Begins to close the path. Up to softirq.
+    pub(crate) fn start_close(self: &Arc<Self>) {
+        if self.step(ClientState::Closing).is_ok() {
+            Task::<Self, RECOVERY>::schedule(self, 0);
+        }
+    }
+
+    /// Closes the path and waits for it: some seconds, or what is left of an attempt to connect. Sleeps.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.start_close();
+        let closed = || matches!(self.state(), ClientState::Closed | ClientState::Dead);
+        // Every wait on the way to this state is bounded and ends early when the path is closing.
+        let _ = self.changed.wait(Mode::Uninterruptible, MAX_TIMEOUT, closed);
+    }
+
+    /// Connects again at once, and waits for how it ends. Sleeps.
+    ///
+    /// `EBUSY` if the path is closing or being connected, `ENOTCONN` if it did not work (it is tried again as set).
+    pub(crate) fn reconnect_now(self: &Arc<Self>) -> Result {
+        let before = {
+            let mut status = self.status.lock();
+            status.eager = true;
+            status.refused = false;
+            status.attempts = 0;
+            status.rounds
+        };
+        match self.step(ClientState::Reconnecting) {
+            Ok(_) => Task::<Self, RECOVERY>::schedule(self, 0),
+            Err(ClientState::Reconnecting) => Task::<Self, RECONNECT>::reschedule(self, 0),
+            Err(_) => return Err(EBUSY),
+        }
+        let over = || {
+            let status = self.status.lock();
+            status.rounds != before || status.state == ClientState::Closed
+        };
+        match self.changed.wait(Mode::Killable, MAX_TIMEOUT, over) {
+            WaitResult::Signal(error) => Err(error),
+            _ if self.is_connected() => Ok(()),
+            _ => Err(ENOTCONN),
+        }
+    }
+
+    /// A device appeared: if the path waits to be connected, it is tried now.
+    pub(crate) fn try_soon(self: &Arc<Self>) {
+        if self.state() == ClientState::Reconnecting && self.link.try_lock().is_some() {
+            Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(SETTLE_MS));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ways that requests of a session can go now.
+//!
+//! C counterpart: the RCU list of paths with their states. Here it is a value that is replaced as a whole
+//! ([`Snapshot`](weft::sync::snapshot::Snapshot)): who submits a request reads it without a lock, and who takes a link
+//! out of it knows afterwards that no request can start there.
+
+use crate::link::Link;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use weft_proto::rtrs::policy::{
+    Candidate,
+    Policy,
+    Tried, //
+};
+
+/// Links that are up.
+pub(crate) struct Routes {
+    pub(crate) links: KVec<Arc<Link>>,
+    /// Whether requests of the user are let through.
+    pub(crate) open: bool,
+    /// How often the session came up.
+    pub(crate) life: u32,
+}
+
+impl Routes {
+    /// No way at all.
+    pub(crate) fn none(life: u32) -> Self {
+        Self {
+            links: KVec::new(),
+            open: false,
+            life,
+        }
+    }
+
+    /// The next link to try with a request. The caller begins with an empty `tried`.
+    #[inline]
+    pub(crate) fn next(&self, policy: Policy, cursor: u32, tried: &mut Tried) -> Option<&Arc<Link>> {
+        let candidates = self.links.iter().map(|link| Candidate {
+            inflight: link.path().stats.inflight(),
+            latency: link.path().latency(),
+            usable: link.is_usable(),
+        });
+        let index = policy.choose(candidates, cursor, tried)?;
+        self.links.get(index)
+    }
+}
