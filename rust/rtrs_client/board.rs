@@ -154,8 +154,10 @@ impl Session {
 
     /// The server has forgotten the session: every link that seems to be up is a relic. Sleeps.
     pub(crate) fn server_forgot(&self) {
-        pr_info!("{}: the server was restarted\n", self);
         let board = self.board.lock();
+        if !board.up.is_empty() {
+            pr_info!("{}: the server was restarted\n", self);
+        }
         for link in board.up.iter() {
             link.fail();
         }
@@ -163,7 +165,7 @@ impl Session {
 
     /// Ends the time in which the user is told nothing: all paths of `open` are up. Sleeps.
     pub(crate) fn start(self: &Arc<Self>) {
-        self.user.link(LinkEvent::Connected);
+        self.tell(LinkEvent::Connected);
         {
             let mut board = self.board.lock();
             board.starting = false;
@@ -173,6 +175,12 @@ impl Session {
         }
         // If a path went down meanwhile there is news already.
         Task::<Self, EVENTS>::schedule(self, 0);
+    }
+
+    fn tell(&self, event: LinkEvent) {
+        if let Some(user) = self.user() {
+            user.link(event);
+        }
     }
 
     /// What [`EVENTS`] does.
@@ -190,10 +198,10 @@ impl Session {
             };
             match news {
                 Some(News::Up(life)) => {
-                    self.user.link(LinkEvent::Connected);
+                    self.tell(LinkEvent::Connected);
                     self.open_gate(life);
                 }
-                _ => self.user.link(LinkEvent::Disconnected),
+                _ => self.tell(LinkEvent::Disconnected),
             }
         }
     }

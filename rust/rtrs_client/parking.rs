@@ -116,6 +116,13 @@ impl Session {
         Task::<Self, PARKED>::schedule(self, msecs_to_jiffies(FULL_MS));
     }
 
+    /// Ends all that waits.
+    pub(crate) fn fail_parked(&self) {
+        while let Some(job) = self.parking.take(|_| true) {
+            job.fail(ECONNABORTED);
+        }
+    }
+
     /// What [`PARKED`] does.
     fn serve_parked(self: &Arc<Self>) {
         while self.is_closed() || self.takes_requests() {

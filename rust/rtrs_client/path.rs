@@ -35,7 +35,10 @@ use weft::{
     },
     workqueue::Task, //
 };
-use weft_proto::rtrs::state::ClientState;
+use weft_proto::rtrs::state::{
+    ClientEvent,
+    ClientState, //
+};
 
 /// Task that takes a path down and moves its requests elsewhere.
 pub(crate) const RECOVERY: u64 = 0;
@@ -55,6 +58,8 @@ pub(crate) struct Status {
     pub(crate) rounds: u32,
     /// The next attempt is not to be put off.
     pub(crate) eager: bool,
+    /// The link being set up may create the session on the server.
+    pub(crate) first: bool,
     /// The server changed what cannot change: connecting again by itself makes no sense.
     pub(crate) refused: bool,
 }
@@ -124,6 +129,7 @@ impl Path {
                     attempts: 0,
                     rounds: 0,
                     eager: false,
+                    first: false,
                     refused: false,
                 }, "rtrs_path_status"),
                 changed <- new_wait_queue!("rtrs_path_changed"),
@@ -155,56 +161,42 @@ impl Path {
         status.state == ClientState::Connecting && status.serial == serial
     }
 
-    /// Goes to another state if that is legal; the state before, or what it is if it is not. Up to softirq.
-    pub(crate) fn step(&self, to: ClientState) -> Result<ClientState, ClientState> {
+    /// Lets something happen to the path: the state before, or what it is if nothing came of it. Up to softirq.
+    pub(crate) fn step(&self, event: ClientEvent) -> Result<ClientState, ClientState> {
         let old = {
             let mut status = self.status.lock();
             let old = status.state;
-            if !old.may_become(to) {
-                return Err(old);
-            }
-            status.state = to;
+            status.state = old.step(event).map_err(|none| none.state)?;
             old
         };
         self.changed.wake_all();
         Ok(old)
     }
 
-    /// Goes from one state to another if it is in the first. Up to softirq.
-    pub(crate) fn step_from(&self, from: ClientState, to: ClientState) -> bool {
-        {
+    /// As [`Self::step`], if link number `serial` is the one that it happens to. Up to softirq.
+    pub(crate) fn step_link(&self, serial: u32, event: ClientEvent) -> Result<ClientState, ClientState> {
+        let old = {
             let mut status = self.status.lock();
-            if status.state != from || !from.may_become(to) {
-                return false;
+            let old = status.state;
+            if status.serial != serial {
+                return Err(old);
             }
-            status.state = to;
-        }
+            status.state = old.step(event).map_err(|none| none.state)?;
+            old
+        };
         self.changed.wake_all();
-        true
+        Ok(old)
     }
 
     /// Link number `serial` is of no use any more. Up to softirq; says nothing, and does nothing the second time.
     ///
     /// Returns whether this was news.
     pub(crate) fn fail(self: &Arc<Self>, serial: u32) -> bool {
-        let was_up = {
-            let mut status = self.status.lock();
-            if status.serial != serial {
-                return false;
-            }
-            let (state, was_up) = match status.state {
-                ClientState::Connected => (ClientState::Reconnecting, true),
-                ClientState::Connecting => (ClientState::ConnectingErr, false),
-                _ => return false,
-            };
-            status.state = state;
-            was_up
-        };
-        self.changed.wake_all();
-        if was_up {
+        let old = self.step_link(serial, ClientEvent::Failed);
+        if old == Ok(ClientState::Connected) {
             Task::<Self, RECOVERY>::schedule(self, 0);
         }
-        true
+        old.is_ok()
     }
 
     /// As [`Self::fail`], for whatever link there is.
@@ -213,12 +205,30 @@ impl Path {
         self.fail(serial)
     }
 
-    /// Begins to set up a link: its serial number.
-    pub(crate) fn next_serial(&self) -> u32 {
+    /// Begins to set up a link: its serial number, and whether it may create the session on the server.
+    ///
+    /// It may if no other path is up. A path that joins others must find their session: if the server does not know
+    /// that, it was restarted and the others are dead without having noticed yet.
+    pub(crate) fn next_link(&self) -> (u32, bool) {
+        let first = !self.session.is_up_without(self);
         let mut status = self.status.lock();
         status.serial = status.serial.wrapping_add(1);
         status.refused = false;
-        status.serial
+        status.first = first;
+        (status.serial, first)
+    }
+
+    /// The server does not know the session that link number `serial` was to join. Sleeps.
+    pub(crate) fn session_unknown(&self, serial: u32) {
+        {
+            let mut status = self.status.lock();
+            if status.serial != serial || status.first {
+                return;
+            }
+            // The next attempt may create it.
+            status.eager = true;
+        }
+        self.session.server_forgot();
     }
 
     /// Does not connect again by itself: the server does not fit the session any more.
@@ -226,8 +236,11 @@ impl Path {
         self.status.lock().refused = true;
     }
 
-    /// Ends every task. Sleeps; the path must be closed.
-    pub(crate) fn cancel_tasks(self: &Arc<Self>) {
+    /// Closes the path for good and ends its tasks. Sleeps.
+    pub(crate) fn retire(self: &Arc<Self>) {
+        while self.step(ClientEvent::Remove).is_err() && self.state() != ClientState::Dead {
+            self.close();
+        }
         Task::<Self, WATCH>::cancel_sync(self);
         Task::<Self, RECONNECT>::cancel_sync(self);
         Task::<Self, RECOVERY>::cancel_sync(self);

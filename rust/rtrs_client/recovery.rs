@@ -39,7 +39,10 @@ use weft::{
         TaskItem, //
     }, //
 };
-use weft_proto::rtrs::state::ClientState;
+use weft_proto::rtrs::state::{
+    ClientEvent,
+    ClientState, //
+};
 
 /// Milliseconds a server has to clean up before the first attempt to connect again.
 const SETTLE_MS: u32 = 1000;
@@ -70,8 +73,8 @@ impl Path {
     /// Sets up a link and lets requests onto it.
     fn establish(self: &Arc<Self>) -> Result {
         let mut place = self.link.lock();
-        let serial = self.next_serial();
-        let result = connect::connect(self, serial).and_then(|link| self.come_up(&mut place, link));
+        let (serial, first) = self.next_link();
+        let result = connect::connect(self, serial, first).and_then(|link| self.come_up(&mut place, link));
         drop(place);
         if let Err(error) = result {
             self.fail(serial);
@@ -82,7 +85,7 @@ impl Path {
 
     fn come_up(self: &Arc<Self>, place: &mut Option<Arc<Link>>, link: Arc<Link>) -> Result {
         *place = Some(link.clone());
-        if !self.step_from(ClientState::Connecting, ClientState::Connected) {
+        if self.step_link(link.serial(), ClientEvent::Established).is_err() {
             // Somebody closed the path meanwhile, or it broke: what takes it down finds the link in its place.
             return Err(ECONNABORTED);
         }
@@ -107,10 +110,9 @@ impl Path {
     /// What [`RECOVERY`] does.
     fn recover(self: &Arc<Self>) {
         self.take_down();
-        if self.step_from(ClientState::Closing, ClientState::Closed) {
-            return;
+        if self.step(ClientEvent::Closed).is_err() {
+            self.schedule_reconnect();
         }
-        self.schedule_reconnect();
     }
 
     fn schedule_reconnect(self: &Arc<Self>) {
@@ -156,22 +158,28 @@ impl Path {
             self.round_over();
             return;
         }
-        if !self.step_from(ClientState::Reconnecting, ClientState::Connecting) {
+        if self.step(ClientEvent::Attempt).is_err() {
             return;
         }
         if self.establish().is_err() {
             self.stats.connecting_failed();
             // A path that came up and fell at once is on its way already.
-            if self.step_from(ClientState::ConnectingErr, ClientState::Reconnecting) {
+            if self.step_from_error() {
                 Task::<Self, RECOVERY>::schedule(self, 0);
             }
         }
         self.round_over();
     }
 
+    /// Whether the path has failed to connect; it is to be tried again then.
+    fn step_from_error(&self) -> bool {
+        // Nobody but the task that tries takes the path out of this state, other than by closing it.
+        self.state() == ClientState::ConnectingErr && self.step(ClientEvent::Retry).is_ok()
+    }
+
     /// Begins to close the path. Up to softirq.
     pub(crate) fn start_close(self: &Arc<Self>) {
-        if self.step(ClientState::Closing).is_ok() {
+        if self.step(ClientEvent::Close).is_ok() {
             Task::<Self, RECOVERY>::schedule(self, 0);
         }
     }
@@ -195,7 +203,7 @@ impl Path {
             status.attempts = 0;
             status.rounds
         };
-        match self.step(ClientState::Reconnecting) {
+        match self.step(ClientEvent::Retry) {
             Ok(_) => Task::<Self, RECOVERY>::schedule(self, 0),
             Err(ClientState::Reconnecting) => Task::<Self, RECONNECT>::reschedule(self, 0),
             Err(_) => return Err(EBUSY),
