@@ -46,3 +46,9 @@ void weft_helper_memalloc_noio_restore(unsigned int flags)
 	memalloc_noio_restore(flags);
 }
 WEFT_EXPORT(memalloc_noio_restore);
+
+unsigned long weft_helper_totalram_pages(void)
+{
+	return totalram_pages();
+}
+WEFT_EXPORT(totalram_pages);

@@ -5,3 +5,14 @@
 pub mod bytes;
 pub mod frags;
 pub mod noio;
+
+use crate::bindings;
+use kernel::page::PAGE_SIZE;
+
+/// Bytes of memory that this machine has and the kernel manages. Any context.
+pub fn total_bytes() -> u64 {
+    // SAFETY: Reads a counter.
+    let pages = unsafe { bindings::weft_helper_totalram_pages() };
+    // CAST: To wider types.
+    (pages as u64).saturating_mul(PAGE_SIZE as u64)
+}
