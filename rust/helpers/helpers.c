@@ -8,6 +8,7 @@
 #define WEFT_HELPER __used
 #define WEFT_EXPORT(name) EXPORT_SYMBOL_GPL(weft_helper_##name)
 
+#include "block.c"
 #include "mm.c"
 #include "net.c"
 #include "sock.c"

@@ -8,6 +8,7 @@
 #[allow(dead_code)]
 mod bindings;
 
+pub mod block;
 pub mod fmt;
 pub mod global;
 pub mod list;
