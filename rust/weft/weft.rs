@@ -15,6 +15,7 @@ pub mod list;
 pub mod mm;
 pub mod module;
 pub mod net;
+pub mod params;
 pub mod percpu;
 pub mod ratelimit;
 pub mod sync;
