@@ -19,6 +19,7 @@ pub mod geometry;
 pub mod imm;
 pub mod info;
 pub mod name;
+pub mod ownership;
 pub mod request;
 pub mod state;
 pub mod wire;
