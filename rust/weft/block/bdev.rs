@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h) (`struct block_device`)
 
-use crate::bindings;
+use crate::{
+    bindings,
+    sysfs::KobjRef, //
+};
 use core::{
     ptr::{
         self,
@@ -129,6 +132,17 @@ impl Bdev {
         };
         name.len = usize::try_from(len).unwrap_or(0);
         name
+    }
+
+    /// The whole disk that it is or is a part of, for a link. To be dropped where sleeping is allowed.
+    pub fn disk_object(&self) -> KobjRef {
+        // SAFETY: By the type invariants; an open device has a disk.
+        unsafe {
+            let disk = bindings::weft_helper_bdev_disk(self.as_raw());
+            KobjRef::get(NonNull::new_unchecked(bindings::weft_helper_disk_kobj(
+                disk,
+            )))
+        }
     }
 
     /// Its device number.

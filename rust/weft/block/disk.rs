@@ -18,6 +18,7 @@ mod add;
 mod fops;
 mod gendisk;
 mod private;
+mod shown;
 
 use crate::{
     bindings,
@@ -36,10 +37,7 @@ use kernel::{
     sync::Arc, //
 };
 
-pub use self::gendisk::{
-    Gendisk,
-    Uevent, //
-};
+pub use self::gendisk::Gendisk;
 pub(super) use self::{
     gendisk::requeue,
     private::queue_data, //

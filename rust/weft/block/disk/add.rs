@@ -8,6 +8,7 @@ use super::{
         self,
         Base, //
     },
+    shown::Shown,
     Spec, //
 };
 use crate::bindings;
@@ -79,7 +80,7 @@ pub(super) unsafe fn add(
     to_result(unsafe { bindings::device_add_disk(ptr::null_mut(), disk, ptr::null_mut()) })?;
     core::mem::forget(hidden);
     // SAFETY: The disk was added, and its reference is ours.
-    Ok(unsafe { Gendisk::from_raw(NonNull::new_unchecked(disk)) })
+    Gendisk::new(unsafe { Shown::from_raw(NonNull::new_unchecked(disk)) })
 }
 
 /// # Safety

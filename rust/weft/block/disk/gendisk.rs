@@ -3,87 +3,77 @@
 //! What can be done with a disk, whoever drives it.
 
 use super::{
-    fops,
     private::{
         self,
         Base, //
     },
+    shown::Shown, //
 };
 use crate::{
     bindings,
     block::{
         gate::Pass,
-        limits::Limits, //
+        limits::Limits,
+        SECTOR_SHIFT, //
+    },
+    sysfs::{
+        KobjRef,
+        Node, //
     }, //
 };
-use core::ptr::{
-    addr_of_mut,
-    NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     prelude::*,
-    str::CStr,
-    sync::atomic::Full, //
+    str::CStr, //
 };
-
-/// What user space is told about a disk. C: `enum kobject_action`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Uevent {
-    /// Something about it is different.
-    Change,
-    /// It can be used.
-    Online,
-    /// It cannot be used for now.
-    Offline,
-}
 
 /// A disk that has been added, without its driver's data.
 ///
-/// # Invariants
-///
-/// `disk` was added by this library, is referenced by this object, and is removed only through it. Its queue is
-/// valid as long as it is.
+/// Whoever keeps something that refers to it ([`Self::node`]) keeps its memory and that of its driver's data, but not
+/// the disk from being removed.
 pub struct Gendisk {
-    disk: NonNull<bindings::gendisk>,
+    node: Node,
+    disk: Shown,
 }
 
-// SAFETY: A `struct gendisk` may be used from any thread, and private data is `Send`.
-unsafe impl Send for Gendisk {}
-// SAFETY: As above; private data is `Sync`, and the methods have their own locks.
-unsafe impl Sync for Gendisk {}
-
 impl Gendisk {
-    /// # Safety
-    ///
-    /// `disk` must have been added by this library; its reference is passed on.
-    pub(super) unsafe fn from_raw(disk: NonNull<bindings::gendisk>) -> Self {
-        // INVARIANT: By the safety requirements.
-        Self { disk }
+    /// Wraps a disk that is being made; removes it if that fails. `ENOMEM`.
+    pub(super) fn new(disk: Shown) -> Result<Self> {
+        // SAFETY: The disk is valid, and its object is in sysfs until it is removed, which is not before `remove`
+        // has closed the place.
+        let node = unsafe {
+            let kobj = bindings::weft_helper_disk_kobj(disk.as_raw());
+            Node::new(KobjRef::get(NonNull::new_unchecked(kobj)))?
+        };
+        Ok(Self { node, disk })
     }
 
     /// The C object, which is valid as long as `self`.
     #[inline]
     pub(crate) fn as_raw(&self) -> *mut bindings::gendisk {
-        self.disk.as_ptr()
+        self.disk.as_raw()
     }
 
     #[inline]
     fn queue(&self) -> *mut bindings::request_queue {
-        // SAFETY: By the type invariants; the field never changes.
-        unsafe { (*self.as_raw()).queue }
+        self.disk.queue()
     }
 
     #[inline]
     pub(super) fn private(&self) -> NonNull<Base> {
-        // SAFETY: By the type invariants the disk is one of this library.
-        unsafe { fops::base(self.as_raw()) }
+        self.disk.private()
     }
 
     #[inline]
     fn base(&self) -> &Base {
-        // SAFETY: The private data stays as long as the disk is referenced.
-        unsafe { self.private().as_ref() }
+        self.disk.base()
+    }
+
+    /// Its directory in sysfs, such as `/sys/block/NAME`: for others below it, for links and for events.
+    #[inline]
+    pub fn node(&self) -> &Node {
+        &self.node
     }
 
     /// Keeps the disk from being removed; nothing if it is.
@@ -108,7 +98,7 @@ impl Gendisk {
     ///
     /// C: `set_capacity_and_notify`.
     pub fn set_capacity(&self, sectors: u64) -> bool {
-        let sectors = sectors.min((i64::MAX as u64) >> crate::block::SECTOR_SHIFT);
+        let sectors = sectors.min((i64::MAX as u64) >> SECTOR_SHIFT);
         let Some(_pass) = self.change() else {
             return false;
         };
@@ -135,20 +125,6 @@ impl Gendisk {
     pub fn openers(&self) -> u32 {
         // SAFETY: By the type invariants.
         unsafe { bindings::weft_helper_disk_openers(self.as_raw()) }
-    }
-
-    /// Tells user space. May sleep; `ENODEV` if it is being removed.
-    pub fn uevent(&self, event: Uevent) -> Result {
-        let _pass = self.change().ok_or(ENODEV)?;
-        let action = match event {
-            Uevent::Change => bindings::kobject_action_KOBJ_CHANGE,
-            Uevent::Online => bindings::kobject_action_KOBJ_ONLINE,
-            Uevent::Offline => bindings::kobject_action_KOBJ_OFFLINE,
-        };
-        // SAFETY: By the type invariants; it is not removed meanwhile.
-        to_result(unsafe {
-            bindings::kobject_uevent(bindings::weft_helper_disk_kobj(self.as_raw()), action)
-        })
     }
 
     /// Fails all I/O from now on and has file systems on it shut down, as for a disk that was pulled out. Sleeps.
@@ -231,44 +207,17 @@ impl Gendisk {
     /// Removes the disk: nobody can open it any more, what is dirty is written, the requests in flight are waited for,
     /// and all later ones fail. Sleeps. Does nothing if it was removed; waits if somebody else removes it.
     ///
-    /// Must not be called under the lock that `open` and `release` run with. C: `del_gendisk`.
+    /// Must not be called under the lock that `open` and `release` run with. What the driver has put below [`Self::node`]
+    /// should be removed before. C: `del_gendisk`.
     pub fn remove(&self) {
-        let base = self.base();
-        // ORDERING: `Full`: exactly one caller goes on.
-        if base.removing.xchg(true, Full) {
-            base.removed.wait_for_completion();
-            return;
-        }
-        base.changes.close();
-        // SAFETY: By the type invariants the disk was added; it is removed here only, once.
-        unsafe { bindings::del_gendisk(self.as_raw()) };
-        base.kicks.close();
-        self.cancel_kicks();
-        base.removed.complete_all();
-    }
-
-    /// Takes back what was scheduled after `del_gendisk` had cancelled all. Sleeps.
-    fn cancel_kicks(&self) {
-        let queue = self.queue();
-        // SAFETY: The queue and its hardware queues are valid as long as the disk is referenced. Nobody schedules
-        // them any more.
-        unsafe {
-            bindings::cancel_delayed_work_sync(addr_of_mut!((*queue).requeue_work));
-            for index in 0..(*queue).nr_hw_queues {
-                let hctx = bindings::weft_helper_queue_hctx(queue, index as i32);
-                if !hctx.is_null() {
-                    bindings::cancel_delayed_work_sync(addr_of_mut!((*hctx).run_work));
-                }
-            }
-        }
+        self.node.close();
+        self.disk.remove();
     }
 }
 
 impl Drop for Gendisk {
     fn drop(&mut self) {
         self.remove();
-        // SAFETY: By the type invariants this reference is ours.
-        unsafe { bindings::put_disk(self.as_raw()) };
     }
 }
 
