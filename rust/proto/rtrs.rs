@@ -13,13 +13,19 @@
 //!
 //! C counterpart: `drivers/infiniband/ulp/rtrs/`.
 
+pub mod addr;
 pub mod answer;
+pub mod cid;
 pub mod conn;
 pub mod geometry;
+pub mod hb;
 pub mod imm;
 pub mod info;
 pub mod name;
 pub mod ownership;
+pub mod policy;
+pub mod reconnect;
 pub mod request;
+pub mod sizes;
 pub mod state;
 pub mod wire;

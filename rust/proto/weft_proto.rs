@@ -18,4 +18,6 @@ extern crate std;
 
 pub mod errno;
 pub mod rds;
+pub mod rnbd;
 pub mod rtrs;
+pub mod text;
