@@ -42,7 +42,9 @@ impl ModuleRef {
         // SAFETY: A `ThisModule` has the pointer of a module that is there, or null for built-in
         // code, which C allows.
         // INVARIANT: On success, a reference was taken.
-        unsafe { bindings::try_module_get(module) }.then_some(Self { module })
+        let taken = unsafe { bindings::try_module_get(module) };
+        // Not `then_some`: a value that is made for nothing would be dropped, and put a reference.
+        taken.then(|| Self { module })
     }
 
     /// Takes a reference for code of the module that nothing else waits for. Any context.

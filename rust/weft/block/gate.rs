@@ -61,7 +61,8 @@ impl Gate {
     /// [`Self::enter`] for as long as the pass lives.
     #[inline]
     pub(crate) fn pass(&self) -> Option<Pass<'_>> {
-        self.enter().then_some(Pass {
+        // Not `then_some`: a pass that is made for nothing would be dropped, and leave.
+        self.enter().then(|| Pass {
             gate: self,
             _not_send: PhantomData,
         })
