@@ -9,7 +9,10 @@
 //! C counterpart: `drivers/block/rnbd/`.
 
 pub mod access;
+pub mod control;
+pub mod limits;
 pub mod message;
 pub mod op;
+pub mod options;
 pub mod path;
 pub mod wire;
