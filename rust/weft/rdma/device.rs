@@ -54,7 +54,7 @@ const CAN_SG_GAPS: u64 = bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG as u64;
 /// What a device can do; counts unless said otherwise. Copied when the device arrives.
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// Work requests of one send or receive queue.
+    /// Work requests of one send or receive queue. The device has one more, by which queues are drained.
     pub max_qp_wr: u32,
     /// Entries of a completion queue.
     pub max_cqe: u32,
@@ -215,7 +215,7 @@ unsafe fn limits_of(raw: *mut bindings::ib_device) -> Limits {
     let vectors = unsafe { (*raw).num_comp_vectors };
     let count = |value: ffi::c_int| u32::try_from(value).unwrap_or(0);
     Limits {
-        max_qp_wr: attrs.max_qp_wr,
+        max_qp_wr: attrs.max_qp_wr.saturating_sub(1),
         max_cqe: attrs.max_cqe,
         max_send_sge: attrs.max_send_sge,
         max_recv_sge: attrs.max_recv_sge,

@@ -9,7 +9,15 @@ mod bindings;
 
 pub mod addr;
 pub mod cm;
+pub mod cq;
 pub mod device;
+pub mod dma;
+pub mod loan;
+pub mod mr;
+pub mod pages;
+pub mod pd;
+pub mod qp;
+pub mod sg;
 pub mod watch;
 
 use kernel::prelude::*;

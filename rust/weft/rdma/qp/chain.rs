@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Chains of work requests, while they are built.
+//!
+//! A [`Chain`] is on the stack of [`QueuePair::post`](super::QueuePair::post). Everything in it has the lifetime `'o` of
+//! the owner's borrow, which is longer than the hardware's use of it: see [`qp`](super).
+
+use super::{
+    ring::SlotKeys,
+    QueuePair, //
+};
+use crate::{
+    bindings,
+    dma::{
+        Lkey,
+        Sge, //
+    },
+    loan::{
+        Lent,
+        Loan,
+        Pledge, //
+    },
+    mr::{
+        Access,
+        Mr,
+        Registered, //
+    },
+    pages::Mapped,
+};
+use core::{
+    marker::PhantomData,
+    mem::{
+        ManuallyDrop,
+        MaybeUninit, //
+    },
+    ptr, //
+};
+use kernel::{
+    ffi,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Work requests of one chain.
+pub const MAX_WRS: usize = 8;
+/// Scatter-gather entries of one chain, all its work requests together.
+pub const MAX_SGES: usize = 32;
+
+/// Memory of the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Its address, as the peer counts.
+    pub addr: u64,
+    /// The key of the memory region.
+    pub rkey: u32,
+}
+
+impl Remote {
+    /// No memory: for writes of nothing.
+    pub const NONE: Self = Self { addr: 0, rkey: 0 };
+}
+
+/// Something that gives scatter-gather entries, in order: an [`Sge`], lent memory ([`Lent`]), nothing (`()`), or a
+/// pair of these.
+pub trait Gather<'o> {
+    /// Adds the entries to `out`. `EINVAL` if there are too many.
+    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result;
+}
+
+impl<'o> Gather<'o> for () {
+    #[inline]
+    fn gather(self, _out: &mut Gathering<'_, 'o>) -> Result {
+        Ok(())
+    }
+}
+
+impl<'o> Gather<'o> for Sge<'o> {
+    #[inline]
+    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
+        out.add(self)
+    }
+}
+
+impl<'o> Gather<'o> for Lent<'o> {
+    #[inline]
+    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
+        self.each(|sge| out.add(sge))
+    }
+}
+
+impl<'o, A: Gather<'o>, B: Gather<'o>> Gather<'o> for (A, B) {
+    #[inline]
+    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
+        self.0.gather(out)?;
+        self.1.gather(out)
+    }
+}
+
+impl<'o, A: Gather<'o>> Gather<'o> for Option<A> {
+    #[inline]
+    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
+        self.map_or(Ok(()), |some| some.gather(out))
+    }
+}
+
+/// Collects the scatter-gather entries of one work request.
+pub struct Gathering<'a, 'o> {
+    chain: &'a mut Chain<'o>,
+    first: usize,
+}
+
+impl<'o> Gathering<'_, 'o> {
+    /// Adds one. Empty ones are left out. `EINVAL` if there are too many, or it is of another device or domain.
+    #[inline]
+    pub fn add(&mut self, sge: Sge<'o>) -> Result {
+        if sge.is_empty() {
+            return Ok(());
+        }
+        let chain = &mut *self.chain;
+        let lkey = match sge.lkey {
+            Lkey::Dma => chain.lkey,
+            Lkey::Region(lkey, pd) if ptr::eq(pd, chain.qp.pd().as_raw()) => lkey,
+            Lkey::Region(..) => return Err(EINVAL),
+        };
+        if !ptr::eq(sge.device, Arc::as_ptr(chain.qp.device())) {
+            return Err(EINVAL);
+        }
+        let at = chain.sges.get_mut(chain.sge_count).ok_or(EINVAL)?;
+        at.write(bindings::ib_sge {
+            addr: sge.addr,
+            length: sge.len,
+            lkey,
+        });
+        chain.sge_count += 1;
+        Ok(())
+    }
+
+    /// How many there are.
+    #[inline]
+    fn count(&self) -> usize {
+        self.chain.sge_count - self.first
+    }
+}
+
+/// Room for any kind of work request. All begin with an `ib_send_wr`.
+#[repr(C)]
+union Wr {
+    send: ManuallyDrop<bindings::ib_send_wr>,
+    rdma: ManuallyDrop<bindings::ib_rdma_wr>,
+    reg: ManuallyDrop<bindings::ib_reg_wr>,
+}
+
+/// Work requests for one queue pair, in the order in which they are done.
+///
+/// `'o` is invariant and different for each chain, so nothing of one chain gets into another.
+///
+/// # Invariants
+///
+/// The first `wr_count` of `wrs` are initialised, but for their links, keys and lists. For each, `lists` has the first
+/// of its `num_sge` entries, which are in the first `sge_count` of `sges`, all initialised. The first `pledge_count` of
+/// `pledges` are initialised; they were committed if `committed` says so.
+pub struct Chain<'o> {
+    qp: &'o QueuePair,
+    lkey: u32,
+    wr_count: usize,
+    sge_count: usize,
+    pledge_count: usize,
+    committed: bool,
+    lists: [u8; MAX_WRS],
+    wrs: [MaybeUninit<Wr>; MAX_WRS],
+    sges: [MaybeUninit<bindings::ib_sge>; MAX_SGES],
+    pledges: [MaybeUninit<Pledge<'o>>; MAX_WRS],
+    _invariant: PhantomData<fn(&'o ()) -> &'o ()>,
+}
+
+impl<'o> Chain<'o> {
+    #[inline]
+    pub(super) fn new(qp: &'o QueuePair) -> Self {
+        // INVARIANT: Nothing is there.
+        Self {
+            qp,
+            lkey: qp.pd().local_dma_lkey(),
+            wr_count: 0,
+            sge_count: 0,
+            pledge_count: 0,
+            committed: false,
+            lists: [0; MAX_WRS],
+            wrs: [const { MaybeUninit::uninit() }; MAX_WRS],
+            sges: [const { MaybeUninit::uninit() }; MAX_SGES],
+            pledges: [const { MaybeUninit::uninit() }; MAX_WRS],
+            _invariant: PhantomData,
+        }
+    }
+
+    /// RDMA WRITE of `data` to memory of the peer.
+    #[inline]
+    pub fn write(&mut self, data: impl Gather<'o>, to: Remote) -> Result {
+        self.rdma(data, to, bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, 0)
+    }
+
+    /// RDMA WRITE of `data` to memory of the peer, which then gets `imm` for a receive.
+    #[inline]
+    pub fn write_imm(&mut self, data: impl Gather<'o>, to: Remote, imm: u32) -> Result {
+        let opcode = bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM;
+        self.rdma(data, to, opcode, imm.to_be())
+    }
+
+    /// SEND of `data`, into a receive of the peer.
+    #[inline]
+    pub fn send(&mut self, data: impl Gather<'o>) -> Result {
+        self.message(data, bindings::ib_wr_opcode_IB_WR_SEND, 0)
+    }
+
+    /// SEND of `data` with the immediate `imm`.
+    #[inline]
+    pub fn send_imm(&mut self, data: impl Gather<'o>, imm: u32) -> Result {
+        let opcode = bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM;
+        self.message(data, opcode, imm.to_be())
+    }
+
+    /// SEND of `data` that invalidates the peer's memory region with the key `rkey`.
+    #[inline]
+    pub fn send_inv(&mut self, data: impl Gather<'o>, rkey: u32) -> Result {
+        self.message(data, bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, rkey)
+    }
+
+    /// Registers the memory in `mr` under a new key, which is valid for what comes after this in the queue.
+    ///
+    /// `EBUSY` if there is no memory, or it is registered already, or an invalidation is not known to be over
+    /// ([`Mr::settle`]); `EACCES` if `access` lets the peer write memory that was mapped for reading; `EINVAL` if `mr`
+    /// is of another protection domain; `ENODEV` after [`Mr::revoke`].
+    #[inline]
+    pub fn register<M: Mapped>(&mut self, mr: &'o Mr<M>, access: Access) -> Result<Registered<'o>> {
+        mr.register(self, access)
+    }
+
+    /// Invalidates `mr`: when this is over, its key opens nothing. `EBUSY` if it is not registered, `EINVAL` if it was
+    /// by another queue pair.
+    #[inline]
+    pub fn invalidate<M: Mapped>(&mut self, mr: &'o Mr<M>) -> Result {
+        mr.invalidate(self)
+    }
+
+    /// Lends what is in `loan`, for use in any work requests of this chain.
+    ///
+    /// `EBUSY` if there is nothing, or it was lent to another queue pair or to another chain that is being built.
+    #[inline]
+    pub fn lend<M: Mapped>(&mut self, loan: &'o Loan<M>) -> Result<Lent<'o>> {
+        loan.lend(self)
+    }
+
+    /// How many work requests there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.wr_count
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.wr_count == 0
+    }
+
+    /// The number of the queue pair.
+    #[inline]
+    pub(crate) fn qp_id(&self) -> u64 {
+        self.qp.id()
+    }
+
+    /// The queue pair.
+    #[inline]
+    pub(crate) fn qp(&self) -> &'o QueuePair {
+        self.qp
+    }
+
+    /// Takes over `pledge`, or cancels it if there are too many.
+    #[inline]
+    pub(crate) fn pledge(&mut self, pledge: Pledge<'o>) -> Result {
+        match self.pledges.get_mut(self.pledge_count) {
+            Some(at) => {
+                // INVARIANT: One more.
+                at.write(pledge);
+                self.pledge_count += 1;
+                Ok(())
+            }
+            None => {
+                pledge.cancel();
+                Err(EINVAL)
+            }
+        }
+    }
+
+    /// Whether one more work request fits.
+    #[inline]
+    pub(crate) fn check_room(&self) -> Result {
+        if self.wr_count < MAX_WRS {
+            Ok(())
+        } else {
+            Err(EINVAL)
+        }
+    }
+
+    /// Adds a registration of `mr` under `key`, with `access` flags for C.
+    #[inline]
+    pub(crate) fn add_register(
+        &mut self,
+        mr: *mut bindings::ib_mr,
+        key: u32,
+        access: ffi::c_int,
+    ) -> Result {
+        let wr = bindings::ib_reg_wr {
+            wr: send_wr(bindings::ib_wr_opcode_IB_WR_REG_MR, 0, 0),
+            mr,
+            key,
+            access,
+        };
+        self.add(wr, self.sge_count)
+    }
+
+    /// Adds the invalidation of `key`.
+    #[inline]
+    pub(crate) fn add_invalidate(&mut self, key: u32) -> Result {
+        let wr = send_wr(bindings::ib_wr_opcode_IB_WR_LOCAL_INV, key, 0);
+        self.add(wr, self.sge_count)
+    }
+
+    #[inline]
+    fn rdma(
+        &mut self,
+        data: impl Gather<'o>,
+        to: Remote,
+        opcode: bindings::ib_wr_opcode,
+        ex: u32,
+    ) -> Result {
+        let (first, count) = self.gather(data)?;
+        let wr = bindings::ib_rdma_wr {
+            wr: send_wr(opcode, ex, count),
+            remote_addr: to.addr,
+            rkey: to.rkey,
+        };
+        self.add(wr, first)
+    }
+
+    #[inline]
+    fn message(
+        &mut self,
+        data: impl Gather<'o>,
+        opcode: bindings::ib_wr_opcode,
+        ex: u32,
+    ) -> Result {
+        let (first, count) = self.gather(data)?;
+        self.add(send_wr(opcode, ex, count), first)
+    }
+
+    /// Collects the entries of one work request: where they begin, and how many they are.
+    #[inline]
+    fn gather(&mut self, data: impl Gather<'o>) -> Result<(usize, ffi::c_int)> {
+        let first = self.sge_count;
+        let mut out = Gathering { chain: self, first };
+        data.gather(&mut out)?;
+        let count = out.count();
+        if count > self.qp.max_send_sge() {
+            return Err(EINVAL);
+        }
+        // CAST: At most `MAX_SGES`.
+        Ok((first, count as ffi::c_int))
+    }
+
+    /// Adds a work request whose entries begin at `first`. `W` begins with an `ib_send_wr`.
+    #[inline]
+    fn add<W>(&mut self, wr: W, first: usize) -> Result {
+        const { assert!(size_of::<W>() <= size_of::<Wr>() && align_of::<W>() <= align_of::<Wr>()) };
+        let (at, list) = match (
+            self.wrs.get_mut(self.wr_count),
+            self.lists.get_mut(self.wr_count),
+        ) {
+            (Some(at), Some(list)) => (at, list),
+            _ => return Err(EINVAL),
+        };
+        // SAFETY: There is room for it, by the assertion above.
+        unsafe { at.as_mut_ptr().cast::<W>().write(wr) };
+        // CAST: At most `MAX_SGES`.
+        *list = first as u8;
+        // INVARIANT: One more.
+        self.wr_count += 1;
+        Ok(())
+    }
+
+    /// Links the work requests, gives them their keys, and the last one its flags. The first of them.
+    ///
+    /// The result is good as long as the chain is not moved.
+    #[inline]
+    pub(super) fn link(&mut self, keys: &SlotKeys, flags: ffi::c_int) -> *mut bindings::ib_send_wr {
+        let sges = self.sges.as_mut_ptr().cast::<bindings::ib_sge>();
+        let wrs = self.wrs.as_mut_ptr();
+        let mut next: *mut bindings::ib_send_wr = ptr::null_mut();
+        for (index, list) in self.lists.iter().enumerate().take(self.wr_count).rev() {
+            let wr = wrs.wrapping_add(index).cast::<bindings::ib_send_wr>();
+            let last = next.is_null();
+            // SAFETY: By the type invariants this one is initialised, and begins with an `ib_send_wr`.
+            let raw = unsafe { &mut *wr };
+            raw.next = next;
+            raw.__bindgen_anon_1.bindgen_union_field = if last { keys.last } else { keys.others };
+            raw.sg_list = sges.wrapping_add(usize::from(*list));
+            if last {
+                raw.send_flags = flags;
+            }
+            next = wr;
+        }
+        next
+    }
+
+    /// How many of the work requests come before `bad`.
+    pub(super) fn before(&self, bad: *const bindings::ib_send_wr) -> usize {
+        let wrs = self.wrs.as_ptr();
+        (0..self.wr_count)
+            .find(|index| ptr::eq(wrs.wrapping_add(*index).cast(), bad))
+            .unwrap_or(0)
+    }
+
+    /// Notes in all that is lent who uses it. Before the chain is posted.
+    #[inline]
+    pub(super) fn commit(&mut self, seq: u64) {
+        let id = self.qp.id();
+        self.pledges().for_each(|pledge| pledge.commit(id, seq));
+        self.committed = true;
+    }
+
+    /// After [`Self::commit`]: nothing was posted.
+    #[cold]
+    pub(super) fn revert(&mut self) {
+        self.pledges().for_each(Pledge::revert);
+    }
+
+    #[inline]
+    fn pledges(&self) -> impl Iterator<Item = &Pledge<'o>> {
+        let all = self.pledges.iter().take(self.pledge_count);
+        // SAFETY: By the type invariants these are initialised.
+        all.map(|pledge| unsafe { pledge.assume_init_ref() })
+    }
+}
+
+impl Drop for Chain<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.committed {
+            self.pledges().for_each(Pledge::cancel);
+        }
+    }
+}
+
+/// A work request without links.
+#[inline]
+fn send_wr(opcode: bindings::ib_wr_opcode, ex: u32, num_sge: ffi::c_int) -> bindings::ib_send_wr {
+    bindings::ib_send_wr {
+        opcode,
+        num_sge,
+        ex: bindings::ib_send_wr__bindgen_ty_2 {
+            bindgen_union_field: ex,
+            ..Default::default()
+        },
+        ..Default::default()
+    }
+}

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receives.
+//!
+//! Two kinds can be posted to one queue, in any mixture: *empty* ones, for immediates and for messages without bytes,
+//! and ones with an entry of the queue's slab, for messages with bytes. The peer's messages take them in the order in
+//! which they were posted.
+
+use super::{
+    ring::cqe_of,
+    status::WcStatus,
+    Handler,
+    Inner,
+    PostError,
+    QueuePair,
+    SlabSize, //
+};
+use crate::{
+    bindings,
+    device::Device,
+    dma::{
+        DmaBuf,
+        FromDevice, //
+    },
+    mr::Invalidated,
+};
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ptr,
+    slice, //
+};
+use kernel::{
+    container_of, ffi, new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        SpinLockIrq, //
+    },
+};
+
+/// Receives posted with one call of C.
+const BATCH: usize = 16;
+
+/// Entries of a slab at most.
+const MAX_SLAB: u32 = 1 << 16;
+
+/// What names an entry of the slab in its receive.
+///
+/// # Invariants
+///
+/// `qp` is the queue pair that the slab is of; `index` is the place in the slab.
+#[repr(C)]
+struct Slot {
+    cqe: UnsafeCell<bindings::ib_cqe>,
+    qp: *const QueuePair,
+    index: u32,
+}
+
+/// Buffers for receives, all of one size.
+struct Slab {
+    memory: DmaBuf<FromDevice>,
+    entry: u32,
+    slots: KVVec<Slot>,
+}
+
+/// Which receives can be posted.
+struct State {
+    closed: bool,
+    /// Entries of the slab that nobody has: neither the queue nor a [`Received`]. Never grows beyond its capacity.
+    free: KVVec<u32>,
+}
+
+/// The receives of a queue pair.
+///
+/// # Invariants
+///
+/// At most `max` receives are in the queue; `posted` is not less than those. An entry of the slab is in the queue, or
+/// in one [`Received`], or in `State::free`.
+#[pin_data]
+pub(super) struct Receives {
+    max: u32,
+    posted: Atomic<u32>,
+    slab: Option<Slab>,
+    empty: UnsafeCell<bindings::ib_cqe>,
+    #[pin]
+    state: SpinLockIrq<State>,
+}
+
+impl Receives {
+    /// Receives for handlers of type `H`, still closed.
+    pub(super) fn new<H: Handler>(
+        device: &Arc<Device>,
+        max: u32,
+        slab: Option<SlabSize>,
+    ) -> Result<impl PinInit<Self>> {
+        Self::with(device, max, slab, [empty_callback::<H>, slab_callback::<H>])
+    }
+
+    fn with(
+        device: &Arc<Device>,
+        max: u32,
+        slab: Option<SlabSize>,
+        [empty, filled]: [Done; 2],
+    ) -> Result<impl PinInit<Self>> {
+        let slab = match slab {
+            Some(size) => Some(Slab::new(device, size, filled)?),
+            None => None,
+        };
+        let count = slab.as_ref().map_or(0, |slab| slab.slots.len());
+        let mut free = KVVec::with_capacity(count, GFP_KERNEL)?;
+        for index in (0..u32::try_from(count)?).rev() {
+            free.push(index, GFP_KERNEL)?;
+        }
+        // INVARIANT: Nothing is posted, and all entries are free.
+        Ok(pin_init!(Self {
+            max,
+            posted: Atomic::new(0),
+            slab,
+            empty: UnsafeCell::new(bindings::ib_cqe { done: Some(empty) }),
+            state <- new_spinlock_irq!(State { closed: true, free }, "weft_rdma::qp::recv"),
+        }))
+    }
+
+    /// Tells the slots whose they are, before receives are posted.
+    ///
+    /// # Safety
+    ///
+    /// `qp` must be the queue pair that this is pinned in.
+    pub(super) unsafe fn attach(&self, qp: *const QueuePair) {
+        for slot in self.slab.iter().flat_map(|slab| slab.slots.iter()) {
+            // SAFETY: Nothing was posted yet, so nobody reads the field.
+            unsafe { (&raw const slot.qp).cast_mut().write(qp) };
+        }
+    }
+
+    /// Lets receives in.
+    pub(super) fn open(&self) {
+        self.state.lock().closed = false;
+    }
+
+    /// Lets no receive in any more; when this returns, nobody is posting.
+    pub(super) fn close(&self) {
+        self.state.lock().closed = true;
+    }
+
+    /// Posts `count` empty receives, all or, after an error, some.
+    pub(super) fn post_empty(&self, qp: &QueuePair, count: u32) -> Result<(), PostError> {
+        let mut left = usize::try_from(count).map_err(|_| PostError::Full)?;
+        while left > 0 {
+            let mut batch = Batch::new();
+            let now = left.min(BATCH);
+            let state = self.state.lock();
+            for _ in 0..now {
+                batch.add(self.empty.get(), bindings::ib_sge::default());
+            }
+            self.submit(qp, &state, &mut batch).1?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Posts `count` receives with entries of the slab, all or, after an error, some.
+    pub(super) fn post_filled(&self, qp: &QueuePair, count: u32) -> Result<(), PostError> {
+        let slab = self.slab.as_ref().ok_or(PostError::Failed(EINVAL))?;
+        let mut left = usize::try_from(count).map_err(|_| PostError::Full)?;
+        while left > 0 {
+            let now = left.min(BATCH);
+            let mut indices = [0; BATCH];
+            let mut state = self.state.lock();
+            if state.free.len() < now {
+                return Err(PostError::Full);
+            }
+            let mut batch = Batch::new();
+            for at in indices.iter_mut().take(now) {
+                *at = state.free.pop().ok_or(PostError::Full)?;
+                slab.add(*at, qp, &mut batch);
+            }
+            let (posted, result) = self.submit(qp, &state, &mut batch);
+            for index in indices.iter().take(now).skip(posted) {
+                state.put_back(*index);
+            }
+            result?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Posts one entry of the slab, which the caller has.
+    fn repost(&self, qp: &QueuePair, index: u32) -> Result<(), PostError> {
+        let slab = self.slab.as_ref().ok_or(PostError::Failed(EINVAL))?;
+        slab.memory.give(slab.offset(index), slab.bytes());
+        let mut batch = Batch::new();
+        let mut state = self.state.lock();
+        slab.add(index, qp, &mut batch);
+        let (posted, result) = self.submit(qp, &state, &mut batch);
+        if posted == 0 {
+            state.put_back(index);
+        }
+        result
+    }
+
+    /// Posts a batch under the lock; how many of it were posted, and why not more.
+    fn submit(
+        &self,
+        qp: &QueuePair,
+        state: &State,
+        batch: &mut Batch,
+    ) -> (usize, Result<(), PostError>) {
+        let raw = match qp.as_raw() {
+            Some(raw) if !state.closed => raw,
+            _ => return (0, Err(PostError::Closed)),
+        };
+        // CAST: At most `BATCH`.
+        let count = batch.count as u32;
+        // ORDERING: It is raised only under the lock, which is held; that it drops meanwhile is harmless.
+        if self.posted.load(Relaxed).saturating_add(count) > self.max {
+            return (0, Err(PostError::Full));
+        }
+        // INVARIANT: Counted before they are in the queue.
+        self.posted.fetch_add(count, Relaxed);
+        let mut bad = ptr::null();
+        // SAFETY: The queue pair is there, since receives are closed before it is destroyed. The batch is well-formed;
+        // the memory in it is in the slab, of which this part is in nobody else's hands until its completion.
+        let ret = unsafe { bindings::weft_helper_ib_post_recv(raw, batch.link(), &mut bad) };
+        if ret == 0 {
+            return (batch.count, Ok(()));
+        }
+        let posted = batch.before(bad);
+        // CAST: Not more than `BATCH`.
+        self.posted.fetch_sub(count - posted as u32, Relaxed);
+        (posted, Err(PostError::Failed(Error::from_errno(ret))))
+    }
+
+    /// One receive is over.
+    #[inline]
+    fn over(&self) {
+        // ORDERING: Only the number counts.
+        self.posted.fetch_sub(1, Relaxed);
+    }
+}
+
+impl State {
+    /// An entry of the slab is nobody's again.
+    #[inline]
+    fn put_back(&mut self, index: u32) {
+        // There is capacity for all entries.
+        let _ = self.free.push_within_capacity(index);
+    }
+}
+
+impl Slab {
+    fn new(device: &Arc<Device>, size: SlabSize, done: Done) -> Result<Self> {
+        if size.entry == 0 || size.count == 0 || size.count > MAX_SLAB {
+            return Err(EINVAL);
+        }
+        let bytes = size.entry.checked_mul(size.count).ok_or(EINVAL)?;
+        let memory = DmaBuf::new(device, usize::try_from(bytes)?)?;
+        let mut slots = KVVec::with_capacity(usize::try_from(size.count)?, GFP_KERNEL)?;
+        for index in 0..size.count {
+            let slot = Slot {
+                cqe: UnsafeCell::new(bindings::ib_cqe { done: Some(done) }),
+                qp: ptr::null(),
+                index,
+            };
+            slots.push(slot, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            memory,
+            entry: size.entry,
+            slots,
+        })
+    }
+
+    /// Bytes of an entry.
+    #[inline]
+    fn bytes(&self) -> usize {
+        // CAST: To a wider type.
+        self.entry as usize
+    }
+
+    /// Where an entry begins.
+    #[inline]
+    fn offset(&self, index: u32) -> usize {
+        // CAST: To a wider type. The size of all of them was checked.
+        (index as usize).wrapping_mul(self.bytes())
+    }
+
+    /// Adds an entry to a batch.
+    #[inline]
+    fn add(&self, index: u32, qp: &QueuePair, batch: &mut Batch) {
+        // CAST: To a wider type.
+        let Some(slot) = self.slots.get(index as usize) else {
+            return;
+        };
+        let sge = bindings::ib_sge {
+            addr: self.memory.addr(self.offset(index)),
+            length: self.entry,
+            lkey: qp.pd().local_dma_lkey(),
+        };
+        batch.add(slot.cqe.get(), sge);
+    }
+}
+
+/// Receives that are about to be posted.
+///
+/// # Invariants
+///
+/// The first `count` of `wrs` and of `sges` are initialised.
+struct Batch {
+    count: usize,
+    wrs: [MaybeUninit<bindings::ib_recv_wr>; BATCH],
+    sges: [MaybeUninit<bindings::ib_sge>; BATCH],
+}
+
+impl Batch {
+    #[inline]
+    fn new() -> Self {
+        Self {
+            count: 0,
+            wrs: [const { MaybeUninit::uninit() }; BATCH],
+            sges: [const { MaybeUninit::uninit() }; BATCH],
+        }
+    }
+
+    /// Adds a receive, with a buffer unless `sge` is empty. What does not fit is left out.
+    #[inline]
+    fn add(&mut self, cqe: *mut bindings::ib_cqe, sge: bindings::ib_sge) {
+        let (Some(wr), Some(list)) = (self.wrs.get_mut(self.count), self.sges.get_mut(self.count))
+        else {
+            return;
+        };
+        let num_sge = ffi::c_int::from(sge.length != 0);
+        list.write(sge);
+        wr.write(bindings::ib_recv_wr {
+            __bindgen_anon_1: bindings::ib_recv_wr__bindgen_ty_1 {
+                // CAST: An address, in the 64 bits that C has for it.
+                bindgen_union_field: cqe.addr() as u64,
+                ..Default::default()
+            },
+            num_sge,
+            ..Default::default()
+        });
+        // INVARIANT: One more.
+        self.count += 1;
+    }
+
+    /// Links the receives; the first of them. Good as long as the batch is not moved.
+    #[inline]
+    fn link(&mut self) -> *const bindings::ib_recv_wr {
+        let sges = self.sges.as_mut_ptr().cast::<bindings::ib_sge>();
+        let wrs = self.wrs.as_mut_ptr().cast::<bindings::ib_recv_wr>();
+        let mut next = ptr::null_mut();
+        for index in (0..self.count).rev() {
+            let at = wrs.wrapping_add(index);
+            // SAFETY: By the type invariants it is initialised.
+            let wr = unsafe { &mut *at };
+            wr.next = next;
+            wr.sg_list = sges.wrapping_add(index);
+            next = at;
+        }
+        next
+    }
+
+    /// How many come before `bad`.
+    #[cold]
+    fn before(&self, bad: *const bindings::ib_recv_wr) -> usize {
+        let wrs = self.wrs.as_ptr();
+        (0..self.count)
+            .find(|index| ptr::eq(wrs.wrapping_add(*index).cast(), bad))
+            .unwrap_or(0)
+    }
+}
+
+/// What the peer has sent, beside bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// SEND.
+    Send,
+    /// SEND with an immediate.
+    SendImm(u32),
+    /// SEND that has invalidated the memory region with this key, here; see [`Received::invalidated`].
+    SendInv(u32),
+    /// RDMA WRITE with an immediate. The receive's own buffer was not used.
+    WriteImm(u32),
+}
+
+/// A message of the peer: a receive that is over.
+///
+/// Dropping it leaves its place in the queue empty: post another one.
+///
+/// # Invariants
+///
+/// `entry` is an entry of the slab of `qp` that this object has: its index, and the bytes that the message has put
+/// there, which are inside of it.
+pub struct Received<'a> {
+    qp: &'a QueuePair,
+    message: Message,
+    bytes: u32,
+    entry: Option<(u32, usize)>,
+    _call: PhantomData<&'a mut ()>,
+}
+
+impl Received<'_> {
+    /// What it is.
+    #[inline]
+    pub fn message(&self) -> Message {
+        self.message
+    }
+
+    /// How many bytes the peer has sent or written.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Whether the peer has sent or written no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The bytes that the peer has sent; `None` if it has written, or the receive was an empty one.
+    ///
+    /// Neither the peer nor hardware changes them any more.
+    #[inline]
+    pub fn payload(&self) -> Option<&[u8]> {
+        let (index, len) = self.entry?;
+        if matches!(self.message, Message::WriteImm(_)) {
+            return None;
+        }
+        let slab = self.qp.receives().slab.as_ref()?;
+        let data = slab.memory.received(slab.offset(index), len)?;
+        // SAFETY: By the type invariants the entry is ours, and the bytes are inside. No hardware writes them: the
+        // receive is over, and it is posted again only by `repost`, which takes this object.
+        Some(unsafe { slice::from_raw_parts(data, len) })
+    }
+
+    /// Proof that the message has invalidated a memory region.
+    #[inline]
+    pub fn invalidated(&self) -> Option<Invalidated<'_>> {
+        match self.message {
+            // INVARIANT: The device has checked the key and invalidated the region before it completed the receive.
+            Message::SendInv(rkey) => Some(Invalidated::new(self.qp.pd(), rkey)),
+            _ => None,
+        }
+    }
+
+    /// Posts the receive again, in the kind in which it was. Any context.
+    #[inline]
+    pub fn repost(mut self) -> Result<(), PostError> {
+        match self.entry.take() {
+            Some((index, _)) => self.qp.receives().repost(self.qp, index),
+            None => self.qp.receives().post_empty(self.qp, 1),
+        }
+    }
+}
+
+impl Drop for Received<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((index, _)) = self.entry.take() {
+            // INVARIANT: The entry is nobody's any more.
+            self.qp.receives().state.lock().put_back(index);
+        }
+    }
+}
+
+/// A receive has completed: with what message, if it has not failed.
+#[inline]
+fn decode(wc: &bindings::ib_wc) -> Result<Message, WcStatus> {
+    if let Some(status) = WcStatus::of(wc) {
+        return Err(status);
+    }
+    let ex = wc.ex.bindgen_union_field;
+    Ok(match wc.opcode {
+        bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM => Message::WriteImm(u32::from_be(ex)),
+        bindings::ib_wc_opcode_IB_WC_RECV if wc.wc_flags & WITH_INVALIDATE != 0 => {
+            Message::SendInv(ex)
+        }
+        bindings::ib_wc_opcode_IB_WC_RECV if wc.wc_flags & WITH_IMM != 0 => {
+            Message::SendImm(u32::from_be(ex))
+        }
+        bindings::ib_wc_opcode_IB_WC_RECV => Message::Send,
+        _ => return Err(WcStatus::GENERAL),
+    })
+}
+
+// CAST: Single bits.
+const WITH_IMM: ffi::c_int = bindings::ib_wc_flags_IB_WC_WITH_IMM as ffi::c_int;
+const WITH_INVALIDATE: ffi::c_int = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as ffi::c_int;
+
+/// The callback of a completion entry.
+type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);
+
+/// Handles a completed receive.
+#[inline]
+fn handle<H: Handler>(inner: &Inner<H>, wc: &bindings::ib_wc, index: Option<u32>) {
+    let qp = inner.queues();
+    qp.receives().over();
+    let message = decode(wc);
+    // CAST: To a wider type.
+    let room = qp.receives().slab.as_ref().map_or(0, Slab::bytes);
+    // INVARIANT: The receive is over, so the entry is in nobody's hands.
+    let received = Received {
+        qp,
+        message: message.unwrap_or(Message::Send),
+        bytes: wc.byte_len,
+        entry: index.map(|index| (index, room.min(wc.byte_len as usize))),
+        _call: PhantomData,
+    };
+    match (message, inner.handler()) {
+        (Ok(_), Some(handler)) => H::received(handler, qp, received),
+        (Ok(_), None) => {}
+        (Err(status), _) => qp.fail(status),
+    }
+}
+
+/// An empty receive has completed.
+///
+/// # Safety
+///
+/// To be called by the RDMA core for a receive with the key `empty` of the [`Receives`] of an [`Inner<H>`].
+unsafe extern "C" fn empty_callback<H: Handler>(
+    _cq: *mut bindings::ib_cq,
+    wc: *mut bindings::ib_wc,
+) {
+    // SAFETY: C gives a completion that is valid during the call.
+    let wc = unsafe { &*wc };
+    // SAFETY: By the safety requirements. The queue pair stays until the last completion was handled.
+    let inner = unsafe {
+        let receives = container_of!(cqe_of(wc), Receives, empty);
+        &*Inner::<H>::of(container_of!(receives, QueuePair, recv))
+    };
+    handle(inner, wc, None);
+}
+
+/// A receive with an entry of the slab has completed.
+///
+/// # Safety
+///
+/// To be called by the RDMA core for a receive with the key of a slot of the [`Receives`] of an [`Inner<H>`].
+unsafe extern "C" fn slab_callback<H: Handler>(
+    _cq: *mut bindings::ib_cq,
+    wc: *mut bindings::ib_wc,
+) {
+    // SAFETY: C gives a completion that is valid during the call.
+    let wc = unsafe { &*wc };
+    // SAFETY: By the safety requirements, as above.
+    let (inner, index) = unsafe {
+        let slot = &*container_of!(cqe_of(wc), Slot, cqe);
+        (&*Inner::<H>::of(slot.qp), slot.index)
+    };
+    handle(inner, wc, Some(index));
+}
