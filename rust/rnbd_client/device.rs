@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A device of a server, mapped here as a disk.
+//!
+//! C counterpart: `struct rnbd_clt_dev`.
+
+use crate::{
+    admin,
+    disk::{
+        self,
+        Parts,
+        Place,
+        RnbdDisk, //
+    },
+    ids::Id,
+    session::{
+        Link,
+        Session, //
+    },
+    target::Target, //
+};
+use kernel::{
+    error::code::ECONNRESET,
+    new_mutex,
+    prelude::*,
+    str::CString,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+};
+use rtrs_client::session as rtrs;
+use weft::{
+    fmt::Plain,
+    new_task,
+    sysfs::{
+        Active,
+        Uevent, //
+    },
+    workqueue::{
+        QueueHandle,
+        Task,
+        TaskItem, //
+    },
+};
+use weft_proto::rnbd::{
+    access::Access,
+    control::{
+        DeviceEvent as Event,
+        DeviceState as State,
+        Unmap, //
+    },
+    limits::Device as Offer,
+    path::{
+        DevicePath,
+        LinkName, //
+    }, //
+};
+use zerocopy::IntoBytes;
+
+/// What changes about a device.
+pub(crate) struct Inner {
+    state: State,
+    /// Times the disk is open.
+    openers: u32,
+    /// The disk, from the time it is announced until the device is unmapped.
+    pub(crate) disk: Option<RnbdDisk>,
+    /// What the server said when the disk was made, which the disk lives by.
+    offer: Option<Offer>,
+    /// The life of the session in which mapping it again was tried last.
+    tried_in: u32,
+}
+
+/// A mapped device.
+#[pin_data]
+pub(crate) struct Device {
+    /// What the server knows it by.
+    pub(crate) path: CString,
+    /// What it may be used for.
+    pub(crate) access: Access,
+    /// Its session. The session refers to the device as well, until it is unmapped.
+    pub(crate) session: Arc<Session>,
+    /// What its disk sends requests through, without asking the session.
+    pub(crate) rtrs: Arc<rtrs::Session>,
+    /// Number of the disk.
+    pub(crate) id: Id,
+    /// Where requests go.
+    pub(crate) target: Target,
+    #[pin]
+    inner: Mutex<Inner>,
+    /// What else exists in the system because of it. Held while that is made, and outside of `inner`.
+    #[pin]
+    parts: Mutex<Option<Parts>>,
+    /// Unmaps the device when the module goes.
+    #[pin]
+    task: Task<Device>,
+}
+
+weft::impl_has_task! { impl HasTask<0> for Device { self.task } }
+
+/// What a new device is made of.
+pub(crate) struct NewDevice {
+    pub(crate) path: CString,
+    pub(crate) access: Access,
+    pub(crate) session: Arc<Session>,
+    pub(crate) id: Id,
+    pub(crate) queue: QueueHandle,
+}
+
+impl Device {
+    /// A device that the server has not been asked for yet.
+    pub(crate) fn new(new: NewDevice, link: &Link) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                path: new.path,
+                access: new.access,
+                session: new.session,
+                rtrs: link.rtrs.clone(),
+                id: new.id,
+                target: Target::new(),
+                inner <- new_mutex!(Inner {
+                    state: State::Init,
+                    openers: 0,
+                    disk: None,
+                    offer: None,
+                    tried_in: 0,
+                }, "rnbd_device"),
+                parts <- new_mutex!(None, "rnbd_device_parts"),
+                task <- new_task!(new.queue, "rnbd_unmap"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// What the device is at.
+    pub(crate) fn state(&self) -> State {
+        self.inner.lock().state
+    }
+
+    /// The path on the server.
+    pub(crate) fn path(&self) -> &str {
+        self.path.to_str().unwrap_or_default()
+    }
+
+    /// Name of the link to the disk.
+    pub(crate) fn link_name(&self) -> Result<CString> {
+        let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
+        let name = LinkName::new(path, &self.session.name).map_err(|_| ENAMETOOLONG)?;
+        CString::try_from_fmt(fmt!("{}", Plain(name)))
+    }
+
+    /// Has the server open the device. Sleeps. From `Ok` on the server is to be told when it is not used any more.
+    pub(crate) fn open(&self) -> Result<Offer> {
+        let life = self.rtrs.life();
+        let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
+        let answer = admin::open(&self.rtrs, path, self.access).inspect_err(|error| {
+            pr_err!("{}: the server does not open it: {:?}\n", self, error);
+        })?;
+        self.opened(answer.as_bytes(), life).inspect_err(|_| {
+            // The server thinks that all is well.
+            let _ = admin::close(&self.rtrs, answer.fields().device_id);
+        })
+    }
+
+    /// Acts upon the server's answer, given in this life of the session.
+    fn opened(&self, answer: &[u8], life: u32) -> Result<Offer> {
+        let refused = |why| {
+            pr_err!("{}: refused: {}\n", self, Plain(why));
+            EINVAL
+        };
+        let max_io_size = self.rtrs.attrs()?.max_io_size;
+        let offer = Offer::parse(answer, max_io_size).map_err(refused)?;
+        let mut inner = self.inner.lock();
+        let before = inner.state;
+        let state = match before.step(Event::Opened) {
+            Ok(state) => state,
+            Err(State::Mapped) => State::Mapped,
+            Err(_) => return Err(ENOENT),
+        };
+        if self.rtrs.life() != life {
+            // The answer came from before the session went down: the number in it may mean another device by now.
+            return Err(ECONNRESET);
+        }
+        if let Some(old) = &inner.offer {
+            offer.continues(old).map_err(refused)?;
+        }
+        inner.offer.get_or_insert(offer);
+        self.target.set(offer.device_id, life);
+        inner.state = state;
+        if before == State::Disconnected {
+            self.back_again(&inner, &offer);
+        }
+        Ok(offer)
+    }
+
+    /// Tells the system that the disk works again.
+    fn back_again(&self, inner: &Inner, offer: &Offer) {
+        if let Some(disk) = &inner.disk {
+            self.change_capacity(disk, offer.capacity);
+            let _ = disk.node().uevent(Uevent::Online);
+            pr_info!("{}: device is mapped again\n", self);
+        }
+    }
+
+    fn change_capacity(&self, disk: &RnbdDisk, sectors: u64) {
+        let old = disk.capacity();
+        if old != sectors {
+            pr_info!(
+                "{}: size changed from {} to {} sectors\n",
+                self,
+                old,
+                sectors
+            );
+            disk.set_capacity(sectors);
+        }
+    }
+
+    /// Another size, in sectors of 512 bytes, as a user says. `ENOENT` unless the device is open.
+    pub(crate) fn resize(&self, sectors: u64) -> Result {
+        let inner = self.inner.lock();
+        if inner.state != State::Mapped {
+            pr_err!("{}: cannot be resized, it is not open\n", self);
+            return Err(ENOENT);
+        }
+        let disk = inner.disk.as_ref().ok_or(ENOENT)?;
+        self.change_capacity(disk, sectors);
+        Ok(())
+    }
+
+    /// Opens the device on the server again because a user says so. Sleeps.
+    pub(crate) fn remap(&self) -> Result {
+        match self.state() {
+            State::Disconnected => {}
+            State::Mapped => return Err(EALREADY),
+            State::Unmapped => return Err(ENODEV),
+            State::Init => return Err(EBUSY),
+        }
+        pr_info!("{}: mapping it again\n", self);
+        self.open().map(drop)
+    }
+
+    /// Whether the device is to be opened on the server again, now that the session is in this life.
+    pub(crate) fn wants_remap(&self, life: u32) -> bool {
+        let inner = self.inner.lock();
+        inner.state == State::Disconnected && inner.tried_in != life
+    }
+
+    /// Opens the device on the server again. If that fails requests fail from now on, until a user tries again.
+    pub(crate) fn remap_after_reconnect(&self, life: u32) {
+        self.inner.lock().tried_in = life;
+        if let Err(error) = self.open() {
+            let inner = self.inner.lock();
+            if inner.state == State::Disconnected {
+                self.target.clear();
+                pr_err!(
+                    "{}: stays closed: {:?}; write 1 to remap_device to try again\n",
+                    self,
+                    error
+                );
+            }
+        }
+    }
+
+    /// The session went down. Requests are still given to the session, which knows whether they fail or wait.
+    pub(crate) fn link_down(&self) {
+        let mut inner = self.inner.lock();
+        if let Ok(state) = inner.state.step(Event::LinkLost) {
+            inner.state = state;
+            pr_err!("{}: disconnected\n", self);
+            if let Some(disk) = &inner.disk {
+                let _ = disk.node().uevent(Uevent::Offline);
+            }
+        }
+    }
+
+    /// Somebody opens the disk.
+    pub(crate) fn opened_here(&self) -> Result {
+        let mut inner = self.inner.lock();
+        if inner.state == State::Unmapped {
+            return Err(EIO);
+        }
+        inner.openers = inner.openers.checked_add(1).ok_or(EMFILE)?;
+        Ok(())
+    }
+
+    /// Somebody closes the disk.
+    pub(crate) fn closed_here(&self) {
+        let mut inner = self.inner.lock();
+        inner.openers = inner.openers.saturating_sub(1);
+    }
+
+    /// Makes the disk and all that goes with it; the device is unmapped again if that fails. Sleeps.
+    pub(crate) fn bring_up(
+        self: &Arc<Self>,
+        parts: Parts,
+        link: &Link,
+        offer: &Offer,
+        place: &Place,
+    ) -> Result {
+        let mut own = self.parts.lock();
+        let parts = own.insert(parts);
+        let result = disk::add(self, link, offer, place).and_then(|disk| {
+            // From here on link events are told of the disk.
+            self.inner.lock().disk = Some(disk.clone());
+            parts.publish(self, &disk, place)
+        });
+        drop(own);
+        if let Err(error) = result {
+            pr_err!("{}: no disk can be made of it: {:?}\n", self, error);
+            let _ = self.unmap(Unmap::Force, None);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// The device is not mapped after all: nothing was made of it yet.
+    pub(crate) fn give_up(&self) {
+        self.inner.lock().state = State::Unmapped;
+        self.session.remove_unmapped();
+    }
+
+    /// Unmaps the device soon, whether it is in use or not.
+    pub(crate) fn unmap_later(self: &Arc<Self>) {
+        Task::schedule(self, 0);
+    }
+
+    /// Takes the device out of the system.
+    ///
+    /// [`Unmap::Normal`] only if nobody has the disk open: `EBUSY`. `EALREADY` if somebody else is at it. Sleeps.
+    pub(crate) fn unmap(&self, how: Unmap, active: Option<Active<'_>>) -> Result {
+        let mut inner = self.inner.lock();
+        let state = inner.state.step(Event::Unmap).map_err(|_| EALREADY)?;
+        if how == Unmap::Normal && inner.openers > 0 {
+            pr_err!(
+                "{}: not unmapped, it is open {} times\n",
+                self,
+                inner.openers
+            );
+            return Err(EBUSY);
+        }
+        let was_mapped = inner.state == State::Mapped;
+        inner.state = state;
+        let target = self.target.get();
+        self.target.clear();
+        drop(inner);
+
+        self.session.remove_unmapped();
+        // Waits for whoever makes them.
+        let parts = self.parts.lock().take();
+        let lease = parts.map(|parts| parts.withdraw(active));
+        let disk = self.inner.lock().disk.take();
+        if let Some(disk) = disk {
+            disk.remove();
+        }
+        if let (true, Some((id, _))) = (was_mapped, target) {
+            if !self.session.is_closed() {
+                let _ = admin::close(&self.rtrs, id);
+            }
+        }
+        pr_info!("{}: unmapped\n", self);
+        // Last: this closes the session if it was the last device.
+        drop(lease);
+        Ok(())
+    }
+}
+
+impl TaskItem<0> for Device {
+    fn run(this: Arc<Self>) {
+        let _ = this.unmap(Unmap::Force, None);
+    }
+}
+
+impl kernel::fmt::Display for Device {
+    fn fmt(&self, f: &mut kernel::fmt::Formatter<'_>) -> kernel::fmt::Result {
+        f.write_fmt(fmt!(
+            "{}@{} (rnbd{})",
+            self.path(),
+            self.session,
+            self.id.number()
+        ))
+    }
+}

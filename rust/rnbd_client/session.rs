@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A session as RNBD uses it: the RTRS session below, the tag set all its disks share, and its devices.
+//!
+//! C counterpart: `struct rnbd_clt_session`.
+
+use crate::{
+    admin,
+    device::Device,
+    queue::{
+        self,
+        Driver,
+        Note, //
+    },
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+};
+use rtrs_client::{
+    io::Io,
+    session as rtrs,
+    user::{
+        LinkEvent,
+        OpenParams,
+        User, //
+    },
+};
+use weft::{
+    block::mq::TagSet,
+    new_snapshot,
+    sync::snapshot::Snapshot, //
+};
+use weft_proto::{
+    rnbd::control::DeviceState as State,
+    rtrs::name::SessionName, //
+};
+
+/// Seconds between two attempts to connect a path: `RECONNECT_DELAY`.
+pub(crate) const RECONNECT_DELAY: u8 = 30;
+/// Attempts to connect a path again: `MAX_RECONNECTS`, no limit.
+pub(crate) const MAX_RECONNECTS: i16 = -1;
+
+/// What exists as long as the session is open.
+#[derive(Clone)]
+pub(crate) struct Link {
+    /// The RTRS session. It refers to the [`Session`] as its user; [`Session::close`] ends that circle.
+    pub(crate) rtrs: Arc<rtrs::Session>,
+    /// The tags of all disks. Each disk refers to it as well, and may live longer.
+    pub(crate) tags: Arc<TagSet<Driver>>,
+    /// What RTRS said about itself when the tag set was made.
+    pub(crate) attrs: rtrs::Attrs,
+}
+
+/// A session.
+#[pin_data]
+pub(crate) struct Session {
+    pub(crate) name: SessionName,
+    /// Hardware queues for polled requests.
+    pub(crate) poll_queues: u32,
+    #[pin]
+    link: Mutex<Option<Link>>,
+    #[pin]
+    devices: Snapshot<KVec<Arc<Device>>>,
+    /// Held by whoever replaces `devices`.
+    #[pin]
+    changing: Mutex<()>,
+    /// Lower of the two protocol versions.
+    version: Atomic<u32>,
+}
+
+impl Session {
+    /// Connects to the server and introduces this client. Sleeps; how long is bounded by RTRS.
+    pub(crate) fn open(name: &SessionName, params: &OpenParams<'_>) -> Result<Arc<Self>> {
+        let none = KBox::new(KVec::new(), GFP_KERNEL)?;
+        let session = Arc::pin_init(
+            try_pin_init!(Self {
+                name: *name,
+                poll_queues: params.poll_queues,
+                link <- new_mutex!(None, "rnbd_session_link"),
+                devices <- new_snapshot!(none, "rnbd_session_devices"),
+                changing <- new_mutex!((), "rnbd_session_changing"),
+                version: Atomic::new(0),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        let rtrs = rtrs::Session::open(params, session.clone())?;
+        match session.set_up(&rtrs) {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                session.close();
+                rtrs.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn set_up(&self, rtrs: &Arc<rtrs::Session>) -> Result {
+        let attrs = rtrs.attrs()?;
+        let tags = queue::tag_set(&attrs, self.poll_queues)?;
+        *self.link.lock() = Some(Link {
+            rtrs: rtrs.clone(),
+            tags,
+            attrs,
+        });
+        self.introduce(rtrs)
+    }
+
+    /// Tells the server which version of the protocol is spoken. Sleeps.
+    fn introduce(&self, rtrs: &Arc<rtrs::Session>) -> Result {
+        let version = admin::introduce(rtrs)?;
+        // ORDERING: A number by itself.
+        self.version.store(version.into(), Relaxed);
+        Ok(())
+    }
+
+    /// What exists while the session is open; `ENOTCONN` afterwards.
+    pub(crate) fn link(&self) -> Result<Link> {
+        self.link.lock().clone().ok_or(ENOTCONN)
+    }
+
+    /// Whether [`Self::close`] was called.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.link.lock().is_none()
+    }
+
+    /// Closes the RTRS session; what is in flight ends with an error. Sleeps. A second time does nothing.
+    pub(crate) fn close(&self) {
+        let link = self.link.lock().take();
+        if let Some(link) = link {
+            link.rtrs.close();
+        }
+    }
+
+    /// The session's name.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// Adds a device, unless there is one with the same path on the server already: `EEXIST`. May sleep.
+    pub(crate) fn add(&self, device: &Arc<Device>) -> Result {
+        let _changing = self.changing.lock();
+        let mut devices = self.copy(1)?;
+        if devices.iter().any(|other| *other.path == *device.path) {
+            return Err(EEXIST);
+        }
+        devices.push(device.clone(), GFP_KERNEL)?;
+        self.devices.replace(KBox::new(devices, GFP_KERNEL)?);
+        Ok(())
+    }
+
+    /// Forgets a device that is unmapped. May sleep.
+    ///
+    /// Without memory for that it is forgotten later: an unmapped device counts for nothing.
+    pub(crate) fn remove_unmapped(&self) {
+        let _changing = self.changing.lock();
+        let rest = self.copy(0);
+        if let Ok(Ok(rest)) = rest.map(|rest| KBox::new(rest, GFP_KERNEL)) {
+            self.devices.replace(rest);
+        }
+    }
+
+    /// The devices that are not unmapped, with room for `more`.
+    fn copy(&self, more: usize) -> Result<KVec<Arc<Device>>> {
+        let devices = self.devices.read();
+        let mut copy = KVec::with_capacity(devices.len().saturating_add(more), GFP_KERNEL)?;
+        for device in devices.iter() {
+            if device.state() != State::Unmapped {
+                copy.push(device.clone(), GFP_KERNEL)?;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// A device for which `wanted` holds.
+    fn find(&self, wanted: impl Fn(&Device) -> bool) -> Option<Arc<Device>> {
+        let devices = self.devices.read();
+        devices.iter().find(|device| wanted(device)).cloned()
+    }
+
+    /// Does something with every device. `visit` must neither add nor remove one.
+    pub(crate) fn for_each(&self, visit: impl Fn(&Arc<Device>)) {
+        self.devices.read().iter().for_each(visit);
+    }
+
+    /// After the link came up again: the server may know nothing of this client. Opens every device anew.
+    ///
+    /// Devices come and go meanwhile, so each is looked for by itself.
+    fn remap(&self) {
+        let Ok(link) = self.link() else {
+            // The first time, or the last: whoever opens or closes the session does what is to be done.
+            return;
+        };
+        if let Err(error) = self.introduce(&link.rtrs) {
+            pr_err!(
+                "{}: the server does not answer after the session came up again: {:?}\n",
+                self,
+                error
+            );
+            return;
+        }
+        let life = link.rtrs.life();
+        while let Some(device) = self.find(|device| device.wants_remap(life)) {
+            device.remap_after_reconnect(life);
+        }
+    }
+
+    /// The link is gone: says so of each device.
+    fn disconnected(&self) {
+        self.for_each(|device| device.link_down());
+    }
+}
+
+impl User for Session {
+    fn link(&self, event: LinkEvent) {
+        match event {
+            LinkEvent::Connected => self.remap(),
+            LinkEvent::Disconnected => self.disconnected(),
+        }
+    }
+
+    fn room(&self) {
+        // Room for requests is rarely missing, because the queues of a path are made for a full tag set. The block
+        // layer tries again by itself a few milliseconds later.
+    }
+
+    fn again(&self, io: Io) {
+        let disk = io.request.data::<Note>().map(Note::disk);
+        match self.find(|device| Some(device.id.number()) == disk) {
+            Some(device) => queue::again(&device, io),
+            None => io.request.complete(Err(EIO)),
+        }
+    }
+}
+
+impl kernel::fmt::Display for Session {
+    fn fmt(&self, f: &mut kernel::fmt::Formatter<'_>) -> kernel::fmt::Result {
+        f.write_str(self.name())
+    }
+}
