@@ -6,10 +6,7 @@
 //! it becomes one chain of work requests.
 
 use crate::{
-    conn::{
-        Conn,
-        Receiver, //
-    },
+    conn::Conn,
     operation::Question,
     slot::{
         Reply,
@@ -30,7 +27,7 @@ use weft_rdma::{
         Chain,
         Owner,
         PostError,
-        Qp,
+        QueuePair,
         Remote,
         Signal, //
     },
@@ -43,7 +40,10 @@ pub(crate) fn send(question: Question, status: Result<u32, Errno>) {
 }
 
 /// Posts an answer. Any context.
-pub(crate) fn post(qp: &Qp<Receiver>, slot: &Arc<Slot>, reply: &Reply) -> Result<(), PostError> {
+pub(crate) fn post(qp: &QueuePair, slot: &Arc<Slot>, reply: &Reply) -> Result<(), PostError> {
+    if let Some(key) = &slot.key {
+        key.registered_by(reply.question.claim.conn().cid);
+    }
     qp.post(slot.clone(), Signal::Auto, |slot, chain| {
         build(slot, reply, chain)
     })
@@ -71,7 +71,9 @@ fn build<'o>(slot: &'o Slot, reply: &Reply, chain: &mut Chain<'o>) -> Result {
         return chain.write_imm((), Remote::NONE, parts.imm);
     };
     let registered = chain.register(&key.region, Access::RemoteWrite)?;
-    let message = answer(Some(registered.rkey())).message.ok_or(EINVAL)?;
+    let message = answer(Some(registered.remote().rkey))
+        .message
+        .ok_or(EINVAL)?;
     key.message.write(0, &message)?;
     chain.send_imm(key.message.sge(0, message.len())?, parts.imm)
 }

@@ -110,6 +110,9 @@ fn read(claim: Claim, serving: &mut Serving) -> Result<(Operation, usize), Probl
         .slots
         .get(claim.chunk())
         .ok_or(Problem::Unreadable)?;
+    slot.mapped
+        .sync_for_cpu(0, header_end(&geometry, claim.offset()))
+        .map_err(|_| Problem::Unreadable)?;
     let request = read_header(&geometry, claim.offset(), &slot.pages)?;
     let range = request.usr_range();
     let length = range.len();
@@ -133,6 +136,11 @@ fn read(claim: Claim, serving: &mut Serving) -> Result<(Operation, usize), Probl
         Operation::new(question, slot.pages.clone(), direction, data_len),
         length,
     ))
+}
+
+/// How much of a chunk a request with its header at `offset` may use.
+fn header_end(geometry: &Geometry, offset: u32) -> usize {
+    usize::try_from(Request::header_range(geometry, offset).end).unwrap_or(0)
 }
 
 fn read_header(geometry: &Geometry, offset: u32, pages: &Pages) -> Result<Request, Problem> {

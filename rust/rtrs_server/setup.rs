@@ -56,8 +56,6 @@ use weft_rdma::{
         DmaBuf,
         ToDevice, //
     },
-    mr::Mr,
-    pages::Mapped,
     pd::Pd,
     qp::Owner, //
 };
@@ -116,10 +114,13 @@ impl Path {
         if !self.take_name()? {
             return Ok(false);
         }
-        let first = at("counting the connections", conns.first().ok_or(ENOTCONN))?;
         let pd = at("finding the device", self.pd())?;
-        let slots = at("mapping memory", Slots::new(&self.session, &pd))?;
-        for conn in conns.iter() {
+        let slots = at("mapping memory", Slots::new(&self.session, &pd, conns))?;
+        let first = at(
+            "counting the connections",
+            slots.conns().first().ok_or(ENOTCONN),
+        )?;
+        for conn in slots.conns() {
             at("posting receives", conn.open(&slots))?;
         }
         at("adding to sysfs", self.enter_sysfs())?;
@@ -130,20 +131,9 @@ impl Path {
                 .ok_or(ECONNRESET),
         )?;
         self.start_heartbeat();
-        at("opening the session", self.serve(&conns, &slots))?;
-        for slot in slots.iter() {
-            at(
-                "registering memory",
-                self.with_room(|| first.register_slot(slot)),
-            )?;
-        }
-        for group in slots.groups() {
-            at(
-                "registering memory",
-                self.with_room(|| first.register_group(group)),
-            )?;
-        }
-        let answer = at("describing memory", Information::new(&pd, &slots))?;
+        at("opening the session", self.serve(&slots))?;
+        let regions = at("registering memory", self.register(first, &slots))?;
+        let answer = at("describing memory", Information::new(&pd, &regions))?;
         at("answering", self.with_room(|| first.inform(&answer)))?;
         Ok(true)
     }
@@ -195,12 +185,12 @@ impl Path {
     }
 
     /// Tells the user of the path, and lets its connections serve requests.
-    fn serve(self: &Arc<Self>, conns: &[Arc<Conn>], slots: &Arc<Slots>) -> Result {
+    fn serve(self: &Arc<Self>, slots: &Arc<Slots>) -> Result {
         let user = self.session.path_up()?;
         // ORDERING: The closing task waits for this one to end first.
         self.counted.store(true, Relaxed);
         let config = self.session.server().config();
-        for conn in conns {
+        for conn in slots.conns() {
             let mut message = KVVec::new();
             message.resize(
                 usize::try_from(config.geometry.max_hdr_size())?,
@@ -216,8 +206,20 @@ impl Path {
         Ok(())
     }
 
+    /// Has the device learn the keys; what the client is told of them.
+    fn register(&self, conn: &Conn, slots: &Slots) -> Result<KVVec<Desc>> {
+        let mut regions = KVVec::new();
+        for slot in slots.iter().filter(|slot| slot.key.is_some()) {
+            regions.push(self.with_room(|| conn.register_slot(slot))?, GFP_KERNEL)?;
+        }
+        for group in slots.groups() {
+            regions.push(self.with_room(|| conn.register_group(group))?, GFP_KERNEL)?;
+        }
+        Ok(regions)
+    }
+
     /// Repeats `post` while there is no room, as long as that may take.
-    fn with_room(&self, post: impl Fn() -> Result) -> Result {
+    fn with_room<T>(&self, post: impl Fn() -> Result<T>) -> Result<T> {
         let mut result = Err(EAGAIN);
         let limit = time::msecs_to_jiffies(ROOM_LIMIT_MS);
         let waited = self
@@ -256,31 +258,13 @@ pub(crate) struct Information(pub(crate) DmaBuf<ToDevice>);
 impl Owner for Information {}
 
 impl Information {
-    /// Describes the memory of a path.
-    fn new(pd: &Arc<Pd>, slots: &Slots) -> Result<Arc<Self>> {
-        let keys = || slots.iter().filter_map(|slot| slot.key.as_ref());
-        let count = keys().count().saturating_add(slots.groups().len());
-        let count = u16::try_from(count)?;
+    /// Describes memory regions.
+    fn new(pd: &Pd, regions: &[Desc]) -> Result<Arc<Self>> {
+        let count = u16::try_from(regions.len())?;
         let buffer = DmaBuf::new(pd.device(), info::response_len(count))?;
         let header = info::response_header(count);
         buffer.write(0, header.as_bytes())?;
-        let mut offset = size_of_val(&header);
-        let mut add = |desc: Desc| {
-            let at = offset;
-            offset = offset.saturating_add(size_of_val(&desc));
-            buffer.write(at, desc.as_bytes())
-        };
-        for key in keys() {
-            add(describe(&key.region))?;
-        }
-        for group in slots.groups() {
-            add(describe(&group.region))?;
-        }
+        buffer.write(size_of_val(&header), regions.as_bytes())?;
         Ok(Arc::new(Self(buffer), GFP_KERNEL)?)
     }
-}
-
-/// Describes a memory region.
-fn describe<M: Mapped>(region: &Mr<M>) -> Desc {
-    Desc::new(region.iova(), region.rkey(), region.len())
 }

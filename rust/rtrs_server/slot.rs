@@ -7,6 +7,7 @@
 
 use crate::{
     chunks::Claim,
+    conn::Conn,
     operation::Question,
     pool::Pool,
     session::Session, //
@@ -15,6 +16,10 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         SpinLockIrq, //
     },
@@ -31,18 +36,56 @@ use weft_proto::{
     },
 };
 use weft_rdma::{
+    device::Limits,
     dma::{
         DmaBuf,
         ToDevice, //
     },
-    mr::Mr,
+    mr::{
+        Kind,
+        Mr, //
+    },
     pages::{
+        Mapped,
         MappedList,
         MappedPages,
         Pages, //
     },
     pd::Pd, //
 };
+
+/// The page size that every device has, in bytes.
+const MR_PAGE: u32 = 4096;
+
+/// How the device is told of a chunk: in as few pages as it can.
+#[derive(Clone, Copy)]
+struct Paging {
+    /// Bytes of a page of a memory region, a power of two.
+    size: u32,
+    /// Pages of a chunk, at least 1.
+    pages: u32,
+}
+
+impl Paging {
+    fn new(limits: &Limits, chunk_size: u32) -> Self {
+        let mut size = chunk_size;
+        while size > MR_PAGE && limits.page_sizes & u64::from(size) == 0 {
+            size /= 2;
+        }
+        Self {
+            size,
+            pages: chunk_size.checked_div(size).unwrap_or(1).max(1),
+        }
+    }
+
+    /// A memory region over `chunks` chunks.
+    fn region<M: Mapped>(self, pd: &Arc<Pd>, memory: M, chunks: u16) -> Result<Mr<M>> {
+        let pages = self.pages.saturating_mul(u32::from(chunks));
+        let region = Mr::new(pd, Kind::Pages, pages)?;
+        region.put(memory, self.size).map_err(|(error, _)| error)?;
+        Ok(region)
+    }
+}
 
 /// An answer that is not posted yet.
 pub(crate) struct Reply {
@@ -69,6 +112,26 @@ pub(crate) struct Key {
     pub(crate) region: Mr<Arc<MappedPages>>,
     /// Carries the key to the client.
     pub(crate) message: DmaBuf<ToDevice>,
+    /// Number of the connection whose queue pair registered it last.
+    home: Atomic<u32>,
+}
+
+impl Key {
+    /// A key over the memory of one chunk, not given out yet.
+    fn new(pd: &Arc<Pd>, mapped: &Arc<MappedPages>, paging: Paging) -> Result<Self> {
+        Ok(Self {
+            region: paging.region(pd, mapped.clone(), 1)?,
+            message: DmaBuf::new(pd.device(), RKEY_RSP_LEN)?,
+            home: Atomic::new(0),
+        })
+    }
+
+    /// Notes that connection `cid` is about to register it.
+    #[inline]
+    pub(crate) fn registered_by(&self, cid: u16) {
+        // ORDERING: The lock of the queue pair that is posted to; the client's next request comes after that.
+        self.home.store(u32::from(cid), Relaxed);
+    }
 }
 
 /// A chunk on a path.
@@ -87,14 +150,16 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    fn new(chunk: ChunkId, pages: &Arc<Pages>, pd: &Arc<Pd>, keyed: bool) -> Result<Arc<Self>> {
+    fn new(
+        chunk: ChunkId,
+        pages: &Arc<Pages>,
+        pd: &Arc<Pd>,
+        keys: Option<Paging>,
+    ) -> Result<Arc<Self>> {
         let mapped = Arc::new(MappedPages::new(pd.device(), pages.clone())?, GFP_KERNEL)?;
-        let key = match keyed {
-            true => Some(Key {
-                region: Mr::new(pd, mapped.clone(), 1)?,
-                message: DmaBuf::new(pd.device(), RKEY_RSP_LEN)?,
-            }),
-            false => None,
+        let key = match keys {
+            Some(paging) => Some(Key::new(pd, &mapped, paging)?),
+            None => None,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -126,17 +191,23 @@ impl Group {
     /// As few regions over all chunks as the device can do.
     fn all(
         geometry: &Geometry,
+        paging: Paging,
         slots: &[(Arc<Slot>, Arc<Invalidation>)],
         pd: &Arc<Pd>,
     ) -> Result<KVVec<Arc<Self>>> {
-        let division = Division::new(geometry, pd.device().limits().max_fast_reg_pages);
+        let most = pd
+            .device()
+            .limits()
+            .max_fast_reg_pages
+            .checked_div(paging.pages);
+        let division = Division::new(geometry, most.unwrap_or(1));
         let mut groups = KVVec::with_capacity(usize::from(division.regions), GFP_KERNEL)?;
         for part in slots.chunks(usize::from(division.chunks.max(1))) {
             let mut blocks = KVec::with_capacity(part.len(), GFP_KERNEL)?;
             for (slot, _) in part {
                 blocks.push(slot.mapped.clone(), GFP_KERNEL)?;
             }
-            let region = Mr::new(pd, MappedList::new(blocks)?, u32::from(division.chunks))?;
+            let region = paging.region(pd, MappedList::new(blocks)?, division.chunks)?;
             groups.push(Arc::new(Self { region }, GFP_KERNEL)?, GFP_KERNEL)?;
         }
         Ok(groups)
@@ -147,30 +218,39 @@ impl Group {
 pub(crate) struct Slots {
     slots: KVVec<(Arc<Slot>, Arc<Invalidation>)>,
     groups: KVVec<Arc<Group>>,
+    /// The connections of the path, by number. A circle, which the closing task ends.
+    conns: KVVec<Arc<Conn>>,
     /// Keeps the memory reserved.
     _pool: Arc<Pool>,
 }
 
 impl Slots {
     /// Maps the memory of a path and makes memory regions over it. Sleeps.
-    pub(crate) fn new(session: &Session, pd: &Arc<Pd>) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        session: &Session,
+        pd: &Arc<Pd>,
+        conns: KVVec<Arc<Conn>>,
+    ) -> Result<Arc<Self>> {
         let server = session.server();
-        let keyed = server.config().always_invalidate;
+        let config = server.config();
+        let paging = Paging::new(pd.device().limits(), config.geometry.chunk_size());
+        let keys = config.always_invalidate.then_some(paging);
         let pool = session.memory()?;
         let mut slots = KVVec::with_capacity(pool.chunks().len(), GFP_KERNEL)?;
-        for (chunk, pages) in server.config().geometry.chunks().zip(pool.chunks()) {
-            let slot = Slot::new(chunk, pages, pd, keyed)?;
+        for (chunk, pages) in config.geometry.chunks().zip(pool.chunks()) {
+            let slot = Slot::new(chunk, pages, pd, keys)?;
             let invalidation = Arc::new(Invalidation(slot.clone()), GFP_KERNEL)?;
             slots.push((slot, invalidation), GFP_KERNEL)?;
         }
-        let groups = match keyed {
-            true => KVVec::new(),
-            false => Group::all(&server.config().geometry, &slots, pd)?,
+        let groups = match keys {
+            Some(_) => KVVec::new(),
+            None => Group::all(&config.geometry, paging, &slots, pd)?,
         };
         Ok(Arc::new(
             Self {
                 slots,
                 groups,
+                conns,
                 _pool: pool,
             },
             GFP_KERNEL,
@@ -180,6 +260,19 @@ impl Slots {
     /// The slot of a chunk.
     pub(crate) fn get(&self, chunk: ChunkId) -> Option<&Arc<Slot>> {
         self.slots.get(chunk.index()).map(|(slot, _)| slot)
+    }
+
+    /// The connection that gave the key to a chunk out last.
+    pub(crate) fn home(&self, chunk: ChunkId) -> Option<&Arc<Conn>> {
+        let key = self.get(chunk)?.key.as_ref()?;
+        // ORDERING: See `Key::registered_by`.
+        self.conns
+            .get(usize::try_from(key.home.load(Relaxed)).ok()?)
+    }
+
+    /// The connections of the path, by number.
+    pub(crate) fn conns(&self) -> &[Arc<Conn>] {
+        &self.conns
     }
 
     /// What owns the work request that takes the key of a chunk away.
