@@ -19,7 +19,10 @@ use crate::{
 use kernel::{
     alloc::KBox,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::Release,
+        Arc, //
+    }, //
 };
 use weft::workqueue::{
     Task,
@@ -165,6 +168,8 @@ impl Session {
 
     /// Ends the time in which the user is told nothing: all paths of `open` are up. Sleeps.
     pub(crate) fn start(self: &Arc<Self>) {
+        // ORDERING: `Release` pairs with `is_starting`.
+        self.started.store(true, Release);
         self.tell(LinkEvent::Connected);
         {
             let mut board = self.board.lock();

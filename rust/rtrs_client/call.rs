@@ -218,7 +218,7 @@ impl Session {
     }
 
     fn take_desk(self: &Arc<Self>, timeout: i64) -> Result<Desk> {
-        let count = desks(self.limits().ok_or(ECONNABORTED)?.queue_depth);
+        let count = desks(self.limits().ok_or(ECONNABORTED)?.agreed.queue_depth);
         let mut slot = None;
         let free = || {
             slot = self.desks.take(count);

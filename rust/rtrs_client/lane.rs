@@ -23,10 +23,9 @@ use crate::{
         Job,
         Order, //
     },
-    line::{
-        Line,
-        LineQp, //
-    }, //
+    line::Line,
+    path::Path,
+    session::SEGMENT, //
 };
 use kernel::{
     error::code::{
@@ -58,9 +57,11 @@ use weft_proto::rtrs::{
         MAX_HEADER, //
     }, //
 };
+use weft_proto::errno::Failure as _;
 use weft_rdma::{
     dma::{
         DmaBuf,
+        Sge,
         ToDevice, //
     },
     loan::{
@@ -71,12 +72,15 @@ use weft_rdma::{
     mr::{
         Access,
         Invalidated,
+        Kind,
         Mr, //
     },
     pd::Pd,
     qp::{
         Chain,
         Owner,
+        PostError,
+        QueuePair,
         Remote,
         Signal,
         WcStatus, //
@@ -177,6 +181,16 @@ fn access(direction: Direction) -> Access {
     }
 }
 
+/// Where the server may write the answer to.
+fn target(at: Remote, len: u32) -> Target {
+    Target {
+        addr: at.addr,
+        rkey: at.rkey,
+        len,
+        invalidate: true,
+    }
+}
+
 /// What follows from a message of the server.
 pub(crate) enum Next {
     /// Nothing yet.
@@ -190,6 +204,8 @@ pub(crate) enum Next {
 /// A lane.
 #[pin_data]
 pub(crate) struct Lane<M: Burden> {
+    /// Its path, for the statistics; the lane ends with the link.
+    path: Arc<Path>,
     chunk: ChunkId,
     /// The message of the user and the header behind it.
     header: DmaBuf<ToDevice>,
@@ -211,13 +227,18 @@ pub(crate) struct Way<'a> {
 
 impl<M: Burden> Lane<M> {
     /// Makes the lane of a chunk. May sleep.
-    pub(crate) fn new(pd: &Arc<Pd>, chunk: ChunkId, pages: u32) -> Result<Arc<Self>> {
+    pub(crate) fn new(path: &Arc<Path>, pd: &Arc<Pd>, chunk: ChunkId, pages: u32) -> Result<Arc<Self>> {
         let device = pd.device();
+        let kind = match device.limits().sg_gaps {
+            true => Kind::Gaps,
+            false => Kind::Pages,
+        };
         let header = DmaBuf::new(device, M::MAX_MESSAGE.saturating_add(MAX_HEADER))?;
-        let region = Mr::new(pd, M::pages(pages))?;
+        let region = Mr::new(pd, kind, M::pages(pages))?;
         let shelf = M::shelf(device)?;
         Arc::pin_init(
             pin_init!(Self {
+                path: path.clone(),
                 chunk,
                 header,
                 region,
@@ -268,19 +289,30 @@ impl<M: Burden> Lane<M> {
                 return Err(rejob(refused));
             }
         };
+        let means = match self.store(load.memory, &order, way.line.most_sges()) {
+            Ok(means) => means,
+            Err((error, memory)) => {
+                *self.phase.lock() = Phase::Idle;
+                let Some(cargo) = M::unload(Some(memory), load.kept, false) else { return Ok(()) };
+                return Err(rejob((error, cargo)));
+            }
+        };
         let plan = Plan {
             order,
             usr_len,
             len: load.len,
-            means: self.store(load.memory, &order, way.line.most_sges()),
+            means,
         };
         self.begin(&plan, load.kept, way.cid);
+        let bytes = u64::from(plan.len).saturating_add(plan.usr_len.into());
+        self.path.stats.started();
         let signal = plan.signal();
         let result = way
             .line
             .post(self, signal, |lane, chain| lane.build(&plan, way, chain));
         match result {
             Ok(()) => {
+                self.path.stats.sent(order.direction, bytes);
                 if let Next::Done(done) = self.posted() {
                     done.tell();
                 }
@@ -303,18 +335,18 @@ impl<M: Burden> Lane<M> {
         idle
     }
 
-    /// Puts the memory of a request where chains find it.
-    fn store(&self, memory: Option<M>, order: &Order, most_sges: u32) -> Means {
-        let Some(memory) = memory else { return Means::None };
+    /// Puts the memory of a request where chains find it; gives it back if it does not fit.
+    fn store(&self, memory: Option<M>, order: &Order, most_sges: u32) -> Result<Means, (Error, M)> {
+        let Some(memory) = memory else { return Ok(Means::None) };
+        let (_, segments) = memory.table();
         // One entry is for message and header.
-        let in_place = order.direction == Direction::Write && memory.segments() < most_sges;
-        // Both are empty while the lane is idle, so neither refuses.
-        if in_place {
-            let _ = self.loan.put(memory);
-            Means::InPlace
+        if order.direction == Direction::Write && segments < most_sges {
+            // It is empty while the lane is idle.
+            self.loan.put(memory).map_err(|memory| (EBUSY, memory))?;
+            Ok(Means::InPlace)
         } else {
-            let _ = self.region.put(memory);
-            Means::Region
+            self.region.put(memory, SEGMENT)?;
+            Ok(Means::Region)
         }
     }
 
@@ -344,12 +376,7 @@ impl<M: Burden> Lane<M> {
         }
         let transfer = match plan.order.direction {
             Direction::Write => Transfer::Write,
-            Direction::Read => Transfer::Read(region.as_ref().map(|region| Target {
-                addr: region.addr(),
-                rkey: region.rkey(),
-                len: plan.len,
-                invalidate: true,
-            })),
+            Direction::Read => Transfer::Read(region.map(|region| target(region.remote(), plan.len))),
         };
         let (header, remote_off, imm) = self.place(plan, way, transfer)?;
         let remote = Remote {
@@ -358,7 +385,7 @@ impl<M: Burden> Lane<M> {
         };
         // What the server writes is not sent.
         let region = match plan.order.direction {
-            Direction::Write => region.map(|region| region.sge()),
+            Direction::Write => region.map(|region| region.sge(0, plan.len)).transpose()?,
             Direction::Read => None,
         };
         chain.write_imm((lent, (region, header)), remote, imm)
@@ -391,12 +418,13 @@ impl<M: Burden> Lane<M> {
         let phase = core::mem::replace(&mut *self.phase.lock(), Phase::Claimed);
         let cargo = match phase {
             Phase::Busy(busy) => {
-                let memory = self.loan.take_unlent().or_else(|| self.region.take_unlent());
+                let memory = self.loan.take_unlent().or_else(|| self.region.take());
                 M::unload(memory, busy.kept, false)
             }
             _ => None,
         };
         *self.phase.lock() = Phase::Idle;
+        self.path.stats.ended();
         cargo
     }
 
@@ -420,15 +448,26 @@ impl<M: Burden> Lane<M> {
         }
     }
 
-    /// The server has invalidated the key of the region.
-    pub(crate) fn invalidated(self: &Arc<Self>, proof: &Invalidated) -> Next {
-        let memory = self.region.take_invalidated(proof);
-        self.came_back(memory)
+    /// The server has invalidated the key of the region. `EPROTO` if there was no reason to.
+    pub(crate) fn invalidated(self: &Arc<Self>, proof: &Invalidated) -> Result<Next> {
+        // The server was not told the key of what it only reads.
+        let may = matches!(
+            &*self.phase.lock(),
+            Phase::Busy(busy) if busy.order.direction == Direction::Read
+        );
+        if !may || self.region.invalidated(proof).is_err() {
+            return Err(EPROTO);
+        }
+        Ok(self.came_back(self.region.take()))
     }
 
     /// Work requests are over.
     fn over(self: &Arc<Self>, proof: &Sent) -> Next {
-        let memory = self.loan.take(proof).or_else(|| self.region.take(proof));
+        let memory = self.loan.take(proof).or_else(|| {
+            // Not yet, or nothing to settle: another proof will come, or the queue pair breaks.
+            self.region.settle(proof).ok()?;
+            self.region.take()
+        });
         self.came_back(memory)
     }
 
@@ -454,6 +493,7 @@ impl<M: Burden> Lane<M> {
         }
         let Phase::Busy(busy) = core::mem::replace(&mut *phase, Phase::Idle) else { return None };
         drop(phase);
+        self.path.stats.ended();
         Some(Next::Done(Self::finish(busy, status)))
     }
 
@@ -469,8 +509,8 @@ impl<M: Burden> Lane<M> {
     }
 
     /// Invalidates the memory region by a work request, which [`Next::Invalidate`] asked for.
-    pub(crate) fn invalidate(self: &Arc<Self>, qp: &LineQp<'_>) -> Result {
-        let result = qp.post(self, Signal::Always, |lane, chain| chain.invalidate(&lane.region));
+    pub(crate) fn invalidate(self: &Arc<Self>, qp: &QueuePair) -> Result<(), PostError> {
+        let result = qp.post(self.clone(), Signal::Always, |lane, chain| chain.invalidate(&lane.region));
         if result.is_err() {
             let mut phase = self.phase.lock();
             if let Phase::Busy(busy @ Busy { memory: Memory::Leaving, .. }) = &mut *phase {
@@ -493,7 +533,7 @@ impl<M: Burden> Lane<M> {
     }
 
     /// Takes out what a drained connection `cid` leaves behind: a request to be sent elsewhere, or to be completed
-    /// because the server had answered it.
+    /// because the server had answered it. Sleeps.
     pub(crate) fn salvage(&self, cid: u16, proof: &Drained) -> Option<Salvage> {
         let busy = {
             let mut phase = self.phase.lock();
@@ -506,11 +546,15 @@ impl<M: Burden> Lane<M> {
                 _ => return None,
             }
         };
+        self.path.stats.ended();
         let order = busy.order;
         let memory = match busy.memory {
             Memory::Back(memory) => Some(memory),
             Memory::None => None,
-            _ => self.loan.take(proof).or_else(|| self.region.take(proof)),
+            _ => self
+                .loan
+                .take(proof)
+                .or_else(|| self.region.revoke(proof).ok().flatten()),
         };
         let answer = busy.answer;
         let cargo = M::unload(memory, busy.kept, answer == Some(Ok(())))?;

@@ -14,6 +14,7 @@ use crate::{
         CallMemory, //
     },
     chunks::Chunks,
+    inbox::Inbox,
     io::Queue,
     job::Job,
     lane::{
@@ -23,7 +24,8 @@ use crate::{
     },
     line::Line,
     path::Path,
-    session::Session, //
+    session::Session,
+    watch::Watched, //
 };
 use kernel::{
     error::code::{
@@ -40,10 +42,16 @@ use kernel::{
         SetOnce, //
     }, //
 };
-use weft::sync::wait::Mode;
+use weft::{
+    new_spinlock_bh,
+    sync::{
+        bh::SpinLockBh,
+        wait::Mode, //
+    }, //
+};
 use weft_proto::rtrs::{
-    conn::Accepted,
-    geometry::ChunkId, //
+    cid::Connections,
+    conn::Accepted, //
 };
 use weft_rdma::loan::Drained;
 
@@ -121,6 +129,7 @@ impl Lanes {
 }
 
 /// What a complete link is made of, beside its queue pairs.
+#[pin_data]
 pub(crate) struct Core {
     path: Arc<Path>,
     serial: u32,
@@ -129,8 +138,14 @@ pub(crate) struct Core {
     /// Where the server's chunks are.
     pub(crate) chunks: SetOnce<Chunks>,
     lanes: SetOnce<Lanes>,
+    /// The server's answer in the info exchange.
+    #[pin]
+    pub(crate) inbox: Inbox,
     /// Something was received since this was last cleared.
     heard: Atomic<bool>,
+    /// What the watch over the path remembers.
+    #[pin]
+    pub(crate) watched: SpinLockBh<Watched>,
     /// When the last heartbeat was sent, in nanoseconds.
     pub(crate) beat_sent: Atomic<i64>,
     /// No request is to start any more.
@@ -139,17 +154,21 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(path: &Arc<Path>, serial: u32) -> Result<Arc<Self>> {
-        let core = Self {
-            path: path.clone(),
-            serial,
-            accepted: SetOnce::new(),
-            chunks: SetOnce::new(),
-            lanes: SetOnce::new(),
-            heard: Atomic::new(false),
-            beat_sent: Atomic::new(0),
-            broken: Atomic::new(false),
-        };
-        Ok(Arc::new(core, GFP_KERNEL)?)
+        Arc::pin_init(
+            pin_init!(Self {
+                path: path.clone(),
+                serial,
+                accepted: SetOnce::new(),
+                chunks: SetOnce::new(),
+                lanes: SetOnce::new(),
+                inbox <- Inbox::new(),
+                heard: Atomic::new(false),
+                watched <- new_spinlock_bh!(Watched::new(), "rtrs_watched"),
+                beat_sent: Atomic::new(0),
+                broken: Atomic::new(false),
+            }),
+            GFP_KERNEL,
+        )
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
@@ -214,17 +233,13 @@ pub(crate) struct Link {
     core: Arc<Core>,
     /// All connections: the one for messages, those of the CPUs, those for polling.
     lines: KVec<Line>,
-    /// How many of them are not for polling.
-    irq_lines: u16,
+    /// Which is which.
+    plan: Connections,
 }
 
 impl Link {
-    pub(crate) fn new(core: Arc<Core>, lines: KVec<Line>, irq_lines: u16) -> Result<Arc<Self>> {
-        let link = Self {
-            core,
-            lines,
-            irq_lines,
-        };
+    pub(crate) fn new(core: Arc<Core>, lines: KVec<Line>, plan: Connections) -> Result<Arc<Self>> {
+        let link = Self { core, lines, plan };
         Ok(Arc::new(link, GFP_KERNEL)?)
     }
 
@@ -259,16 +274,10 @@ impl Link {
     /// Which connection carries what is to go over `queue`.
     #[inline]
     fn cid(&self, queue: Queue) -> u16 {
-        // The first connection is for messages only. There are always at least two.
-        let cpus = u32::from(self.irq_lines.saturating_sub(1)).max(1);
-        let polls = self.lines.len().saturating_sub(usize::from(self.irq_lines));
         match queue {
             Queue::Admin => 0,
-            Queue::Cpu(cpu) => to_cid(1, cpu % cpus),
-            Queue::Poll(index) if usize::try_from(index).is_ok_and(|index| index < polls) => {
-                to_cid(self.irq_lines, index)
-            }
-            Queue::Poll(index) => to_cid(1, index % cpus),
+            Queue::Cpu(cpu) => self.plan.for_cpu(cpu),
+            Queue::Poll(index) => self.plan.for_poll(index).unwrap_or_else(|| self.plan.for_cpu(index)),
         }
     }
 
@@ -294,7 +303,6 @@ impl Link {
             cid,
             geometry: &accepted.geometry,
             remote,
-            path: &self.core.path,
         };
         on_lane!(lane, lane => lane.start(&way, job))
     }
@@ -307,10 +315,7 @@ impl Link {
 
     /// Handles completions of poll connection `index`; how many there were.
     pub(crate) fn poll(&self, index: u32) -> i32 {
-        let line = usize::try_from(index)
-            .ok()
-            .and_then(|index| index.checked_add(usize::from(self.irq_lines)))
-            .and_then(|cid| self.lines.get(cid));
+        let line = self.plan.for_poll(index).and_then(|cid| self.lines.get(usize::from(cid)));
         line.map_or(0, |line| line.process())
     }
 
@@ -349,9 +354,6 @@ impl Link {
         let Some(lanes) = self.core.lanes() else { return };
         for lane in lanes.iter() {
             let left = on_lane!(lane, lane => lane.salvage(cid, drained));
-            if left.is_some() {
-                self.core.path.stats.ended();
-            }
             match left {
                 Some(Salvage::Job(job)) => self.core.session().fail_over(job),
                 Some(Salvage::Answered(done)) => done.tell(),
@@ -368,14 +370,4 @@ impl Link {
         let timeout = i64::try_from(timeout).unwrap_or(0);
         let _ = self.core.path.changed.wait(Mode::Uninterruptible, timeout, over);
     }
-}
-
-/// The number of the connection `offset` after `first`.
-fn to_cid(first: u16, offset: u32) -> u16 {
-    u16::try_from(offset).map_or(first, |offset| first.saturating_add(offset))
-}
-
-/// A slot as the chunk that it is.
-pub(crate) fn chunk(accepted: &Accepted, slot: u16) -> Option<ChunkId> {
-    accepted.geometry.chunk(slot.into())
 }

@@ -14,6 +14,7 @@ use crate::{
     sysfs::PathFiles, //
 };
 use kernel::{
+    fmt,
     new_mutex,
     prelude::*,
     sync::{
@@ -35,9 +36,13 @@ use weft::{
     },
     workqueue::Task, //
 };
-use weft_proto::rtrs::state::{
-    ClientEvent,
-    ClientState, //
+use weft_rdma::device::Device;
+use weft_proto::rtrs::{
+    reconnect::Attempts,
+    state::{
+        ClientEvent,
+        ClientState, //
+    }, //
 };
 
 /// Task that takes a path down and moves its requests elsewhere.
@@ -53,21 +58,20 @@ pub(crate) struct Status {
     /// Number of the present link, or of the one being set up.
     pub(crate) serial: u32,
     /// Attempts to connect since the path was up.
-    pub(crate) attempts: u32,
+    pub(crate) attempts: Attempts,
     /// Attempts to connect that have ended, ever; wraps.
     pub(crate) rounds: u32,
     /// The next attempt is not to be put off.
     pub(crate) eager: bool,
     /// The link being set up may create the session on the server.
     pub(crate) first: bool,
-    /// The server changed what cannot change: connecting again by itself makes no sense.
-    pub(crate) refused: bool,
 }
 
 /// What is known about the device of a path since it was connected first.
-#[derive(Clone, Copy)]
 pub(crate) struct Hca {
-    pub(crate) name: [u8; 64],
+    /// The device; `None` before.
+    pub(crate) device: Option<Arc<Device>>,
+    /// The port of it.
     pub(crate) port: u32,
 }
 
@@ -94,7 +98,7 @@ pub(crate) struct Path {
     pub(crate) link: Mutex<Option<Arc<Link>>>,
     pub(crate) stats: Stats,
     /// Nanoseconds from the last heartbeat to its answer.
-    pub(crate) latency: Atomic<i64>,
+    pub(crate) latency: Atomic<u64>,
     /// The directory below `paths`.
     #[pin]
     pub(crate) files: Mutex<Option<PathFiles>>,
@@ -122,15 +126,14 @@ impl Path {
                 uuid: crate::uuid::random(),
                 poll_connections: session.poll_queues,
                 addrs <- new_spinlock_bh!(addrs, "rtrs_path_addrs"),
-                hca <- new_spinlock_bh!(Hca { name: [0; 64], port: 0 }, "rtrs_path_hca"),
+                hca <- new_spinlock_bh!(Hca { device: None, port: 0 }, "rtrs_path_hca"),
                 status <- new_spinlock_bh!(Status {
                     state: ClientState::Connecting,
                     serial: 0,
-                    attempts: 0,
+                    attempts: Attempts::new(),
                     rounds: 0,
                     eager: false,
                     first: false,
-                    refused: false,
                 }, "rtrs_path_status"),
                 changed <- new_wait_queue!("rtrs_path_changed"),
                 link <- new_mutex!(None, "rtrs_path_link"),
@@ -213,7 +216,6 @@ impl Path {
         let first = !self.session.is_up_without(self);
         let mut status = self.status.lock();
         status.serial = status.serial.wrapping_add(1);
-        status.refused = false;
         status.first = first;
         (status.serial, first)
     }
@@ -232,8 +234,8 @@ impl Path {
     }
 
     /// Does not connect again by itself: the server does not fit the session any more.
-    pub(crate) fn refuse_server(&self) {
-        self.status.lock().refused = true;
+    pub(crate) fn give_up(&self) {
+        self.status.lock().attempts.give_up();
     }
 
     /// Closes the path for good and ends its tasks. Sleeps.
@@ -246,6 +248,16 @@ impl Path {
         Task::<Self, RECOVERY>::cancel_sync(self);
     }
 
+    /// If the path is on `device`, which goes away, it breaks. Up to softirq.
+    pub(crate) fn leave_device(self: &Arc<Self>, device: &Arc<Device>) {
+        let hca = self.hca.lock();
+        let is_there = hca.device.as_ref().is_some_and(|own| Arc::ptr_eq(own, device));
+        drop(hca);
+        if is_there {
+            self.fail_present();
+        }
+    }
+
     /// Counts the end of an attempt to connect.
     pub(crate) fn round_over(&self) {
         {
@@ -256,8 +268,15 @@ impl Path {
     }
 
     /// The latency last measured, in nanoseconds.
-    pub(crate) fn latency(&self) -> i64 {
+    pub(crate) fn latency(&self) -> u64 {
         // ORDERING: A number on its own.
         self.latency.load(Relaxed)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addrs = *self.addrs.lock();
+        write!(f, "{} {}", self.session, addrs)
     }
 }

@@ -39,16 +39,14 @@ use weft::{
         TaskItem, //
     }, //
 };
-use weft_proto::rtrs::state::{
-    ClientEvent,
-    ClientState, //
+use weft_proto::rtrs::{
+    reconnect::PAUSE_MS,
+    state::{
+        ClientEvent,
+        ClientState, //
+    }, //
 };
 
-/// Milliseconds a server has to clean up before the first attempt to connect again.
-const SETTLE_MS: u32 = 1000;
-/// A path is connected again after a random part of this many milliseconds more than its delay, so that the clients
-/// of a server do not come back at the same moment.
-const JITTER_MS: u32 = 8000;
 /// How long the peer may take to hang up on its side, in milliseconds.
 const HANGUP_MS: u32 = 5000;
 
@@ -78,7 +76,7 @@ impl Path {
         drop(place);
         if let Err(error) = result {
             self.fail(serial);
-            pr_info!("{}: connecting failed: {:?}\n", self.session, error);
+            pr_info!("{}: connecting failed: {:?}\n", self, error);
         }
         result
     }
@@ -89,7 +87,7 @@ impl Path {
             // Somebody closed the path meanwhile, or it broke: what takes it down finds the link in its place.
             return Err(ECONNABORTED);
         }
-        self.status.lock().attempts = 0;
+        self.status.lock().attempts.reset();
         self.stats.connected();
         self.session.link_up(link)?;
         Task::<Self, WATCH>::schedule(self, self.session.watch_interval());
@@ -115,47 +113,37 @@ impl Path {
         }
     }
 
+    /// Puts the next attempt on the calendar, or gives the path up if there is none.
     fn schedule_reconnect(self: &Arc<Self>) {
-        let delay = {
-            let mut status = self.status.lock();
-            if status.state != ClientState::Reconnecting {
-                return;
+        match self.next_attempt() {
+            Some(delay) => Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(delay)),
+            None if self.state() == ClientState::Reconnecting => {
+                pr_warn!("{}: the path is given up; it can be reconnected by hand\n", self);
+                self.start_close();
+                self.round_over();
             }
-            if core::mem::take(&mut status.eager) {
-                0
-            } else {
-                self.reconnect_delay_ms()
-            }
-        };
-        Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(delay));
-    }
-
-    fn reconnect_delay_ms(&self) -> u32 {
-        let delay = u32::from(self.session.reconnect_delay).saturating_mul(1000);
-        let jitter = random_u32() % JITTER_MS;
-        delay.saturating_add(SETTLE_MS).saturating_add(jitter)
-    }
-
-    /// Whether the path may try once more by itself; counts the attempt.
-    fn takes_attempt(&self) -> bool {
-        let most = self.session.max_reconnect_attempts();
-        let mut status = self.status.lock();
-        if status.refused || most.is_some_and(|most| status.attempts >= most) {
-            return false;
+            None => {}
         }
-        status.attempts = status.attempts.saturating_add(1);
-        true
+    }
+
+    /// Milliseconds until the next attempt, which is counted.
+    fn next_attempt(&self) -> Option<u32> {
+        let limit = self.session.settings.reconnect_limit();
+        let delay = u32::from(self.session.reconnect_delay);
+        let mut status = self.status.lock();
+        if status.state != ClientState::Reconnecting {
+            return None;
+        }
+        if core::mem::take(&mut status.eager) {
+            return Some(PAUSE_MS);
+        }
+        let wait = status.attempts.next(limit, delay, random_u32())?;
+        Some(u32::try_from(wait).unwrap_or(u32::MAX).saturating_add(PAUSE_MS))
     }
 
     /// What [`RECONNECT`] does: one attempt.
     fn reconnect(self: &Arc<Self>) {
         if self.state() != ClientState::Reconnecting {
-            return;
-        }
-        if !self.takes_attempt() {
-            pr_warn!("{}: a path is given up; reconnect it by hand\n", self.session);
-            self.start_close();
-            self.round_over();
             return;
         }
         if self.step(ClientEvent::Attempt).is_err() {
@@ -199,8 +187,7 @@ impl Path {
         let before = {
             let mut status = self.status.lock();
             status.eager = true;
-            status.refused = false;
-            status.attempts = 0;
+            status.attempts.reset();
             status.rounds
         };
         match self.step(ClientEvent::Retry) {
@@ -222,7 +209,7 @@ impl Path {
     /// A device appeared: if the path waits to be connected, it is tried now.
     pub(crate) fn try_soon(self: &Arc<Self>) {
         if self.state() == ClientState::Reconnecting && self.link.try_lock().is_some() {
-            Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(SETTLE_MS));
+            Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(PAUSE_MS));
         }
     }
 }

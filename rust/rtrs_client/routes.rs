@@ -13,8 +13,7 @@ use kernel::{
 };
 use weft_proto::rtrs::policy::{
     Candidate,
-    Policy,
-    Tried, //
+    Search, //
 };
 
 /// Links that are up.
@@ -36,15 +35,14 @@ impl Routes {
         }
     }
 
-    /// The next link to try with a request. The caller begins with an empty `tried`.
+    /// The next link to try with a request.
     #[inline]
-    pub(crate) fn next(&self, policy: Policy, cursor: u32, tried: &mut Tried) -> Option<&Arc<Link>> {
-        let candidates = self.links.iter().map(|link| Candidate {
+    pub(crate) fn next(&self, search: &mut Search) -> Option<&Arc<Link>> {
+        let index = search.next(self.links.iter().map(|link| Candidate {
+            connected: link.is_usable(),
             inflight: link.path().stats.inflight(),
-            latency: link.path().latency(),
-            usable: link.is_usable(),
-        });
-        let index = policy.choose(candidates, cursor, tried)?;
+            latency_ns: link.path().latency(),
+        }))?;
         self.links.get(index)
     }
 }

@@ -32,8 +32,7 @@ use kernel::{
     alloc::KBox,
     error::code::{
         ECONNABORTED,
-        EEXIST,
-        EPROTO, //
+        EEXIST, //
     },
     fmt,
     new_mutex,
@@ -59,8 +58,13 @@ use weft::{
     workqueue::Task, //
 };
 use weft_proto::rtrs::{
-    geometry::Geometry,
+    conn::{
+        Accepted,
+        Agreed,
+        ConnectError, //
+    },
     name::SessionName,
+    reconnect::Limit,
     wire::MAX_PATHS, //
 };
 
@@ -72,8 +76,7 @@ pub(crate) const SEGMENT: u32 = 4096;
 /// What all paths of a session have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    pub(crate) queue_depth: u16,
-    pub(crate) max_io_size: u32,
+    pub(crate) agreed: Agreed,
     pub(crate) max_segments: u16,
 }
 
@@ -121,6 +124,8 @@ pub struct Session {
     #[pin]
     pub(crate) files: Mutex<Option<SessionFiles>>,
     closed: Atomic<bool>,
+    /// The user was told of the session: what was agreed on with the server stays.
+    pub(crate) started: Atomic<bool>,
     #[pin]
     events: Task<Session, EVENTS>,
     #[pin]
@@ -153,6 +158,12 @@ impl Session {
             session.close();
             return Err(error);
         }
+        let attrs = session.attrs();
+        let reserved = attrs.and_then(|attrs| session.parking.reserve(attrs.queue_depth));
+        if let Err(error) = reserved {
+            session.close();
+            return Err(error);
+        }
         session.start();
         Ok(session)
     }
@@ -172,7 +183,7 @@ impl Session {
                 port: params.port,
                 reconnect_delay: params.reconnect_delay,
                 poll_queues: params.poll_queues,
-                settings: Settings::new(params.max_reconnect_attempts),
+                settings: Settings::new(reconnect_limit(params.max_reconnect_attempts)),
                 user <- new_spinlock_bh!(Some(user), "rtrs_user"),
                 module,
                 limits <- new_spinlock_bh!(None, "rtrs_limits"),
@@ -183,6 +194,7 @@ impl Session {
                 cursors,
                 files <- new_mutex!(None, "rtrs_session_files"),
                 closed: Atomic::new(false),
+                started: Atomic::new(false),
                 events <- new_task!(queue.clone(), "rtrs_events"),
                 parked <- new_task!(queue, "rtrs_parked"),
             }? Error),
@@ -212,7 +224,7 @@ impl Session {
             if board.paths.len() >= MAX_PATHS {
                 return Err(EINVAL);
             }
-            if board.paths.iter().any(|other| other.addrs.lock().covers(&addrs)) {
+            if board.paths.iter().any(|other| other.addrs.lock().same_hosts(&addrs)) {
                 return Err(EEXIST);
             }
             board.paths.push(path.clone(), GFP_KERNEL)?;
@@ -280,6 +292,12 @@ impl Session {
         self.closed.load(Acquire)
     }
 
+    /// Whether the user was not told of the session yet.
+    fn is_starting(&self) -> bool {
+        // ORDERING: `Acquire` pairs with `start`.
+        !self.started.load(Acquire)
+    }
+
     /// Who uses the session; `None` once it is closed.
     pub(crate) fn user(&self) -> Option<Arc<dyn User>> {
         self.user.lock().clone()
@@ -290,10 +308,10 @@ impl Session {
         let limits = self.limits().ok_or(ENOTCONN)?;
         let most = u32::from(limits.max_segments).saturating_mul(SEGMENT);
         Ok(Attrs {
-            queue_depth: limits.queue_depth,
-            max_io_size: limits.max_io_size.min(most),
+            queue_depth: limits.agreed.queue_depth,
+            max_io_size: limits.agreed.max_io_size.min(most),
             max_segments: limits.max_segments,
-            admin: desks(limits.queue_depth),
+            admin: desks(limits.agreed.queue_depth),
         })
     }
 
@@ -309,32 +327,29 @@ impl Session {
 
     /// Compares what a server says on a new connection with what the session lives by.
     ///
-    /// `EPROTO` if requests that the session may have made would not fit: with another queue depth tags and chunks are
-    /// not the same any more, with smaller chunks requests are too large.
-    pub(crate) fn fit(&self, geometry: &Geometry, max_segments: u16) -> Result {
-        let (depth, size) = (geometry.queue_depth(), geometry.max_io_size());
-        let most = u32::from(max_segments).saturating_mul(SEGMENT);
+    /// Fails if requests that the user may have made would not fit: with another queue depth tags and chunks are not the
+    /// same any more, with smaller chunks requests are too large.
+    pub(crate) fn fit(&self, accepted: &Accepted, max_segments: u16) -> Result<(), ConnectError> {
         let mut limits = self.limits.lock();
-        match *limits {
+        *limits = Some(match *limits {
+            None => Limits {
+                agreed: Agreed::first(accepted),
+                max_segments,
+            },
+            Some(known) if self.is_starting() => Limits {
+                agreed: known.agreed.with(accepted)?,
+                max_segments: known.max_segments.min(max_segments),
+            },
             Some(known) => {
-                let same = depth == known.queue_depth;
-                let enough = size.min(most) >= known.max_io_size;
-                (same && enough).then_some(()).ok_or(EPROTO)
+                accepted.continues(&known.agreed)?;
+                known
             }
-            None => {
-                *limits = Some(Limits {
-                    queue_depth: depth,
-                    max_io_size: size.min(most),
-                    max_segments,
-                });
-                drop(limits);
-                self.parking.reserve(depth)
-            }
-        }
+        });
+        Ok(())
     }
+}
 
-    /// Attempts to connect a path before it is given up; `None`: no limit.
-    pub(crate) fn max_reconnect_attempts(&self) -> Option<u32> {
-        u32::try_from(self.settings.max_reconnect_attempts()).ok()
-    }
+/// The limit that a number stands for: negative ones stand for none.
+fn reconnect_limit(number: i16) -> Limit {
+    u16::try_from(number).map_or(Limit::Forever, Limit::Times)
 }

@@ -9,12 +9,13 @@ use kernel::{
         Relaxed, //
     },
 };
-use weft_proto::rtrs::policy::Policy;
+use weft_proto::rtrs::{
+    policy::Policy,
+    reconnect::Limit, //
+};
 
 // ORDERING: Each setting stands for itself: `Relaxed` throughout.
 
-/// Most attempts to connect that can be asked for; -1 means no limit.
-pub(crate) const MOST_ATTEMPTS: i32 = 9999;
 /// Longest time-out that can be asked for, in seconds.
 pub(crate) const MOST_SECONDS: u32 = 86_400;
 
@@ -27,37 +28,32 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(max_reconnect_attempts: i16) -> Self {
+    pub(crate) fn new(limit: Limit) -> Self {
         Self {
-            max_reconnect_attempts: Atomic::new(i32::from(max_reconnect_attempts)),
-            policy: Atomic::new(Policy::MinInflight as i32),
+            max_reconnect_attempts: Atomic::new(limit.number()),
+            policy: Atomic::new(Policy::default().as_i32()),
             no_path_timeout: Atomic::new(0),
             io_timeout: Atomic::new(0),
         }
     }
 
-    /// Attempts to connect a path before it is given up; -1 for no limit.
-    pub(crate) fn max_reconnect_attempts(&self) -> i32 {
-        self.max_reconnect_attempts.load(Relaxed)
+    /// How often a path is connected again before it is given up.
+    pub(crate) fn reconnect_limit(&self) -> Limit {
+        u16::try_from(self.max_reconnect_attempts.load(Relaxed)).map_or(Limit::Forever, Limit::Times)
     }
 
-    /// `EINVAL` outside of -1 to [`MOST_ATTEMPTS`].
-    pub(crate) fn set_max_reconnect_attempts(&self, attempts: i32) -> Result {
-        if !(-1..=MOST_ATTEMPTS).contains(&attempts) {
-            return Err(EINVAL);
-        }
-        self.max_reconnect_attempts.store(attempts, Relaxed);
-        Ok(())
+    pub(crate) fn set_reconnect_limit(&self, limit: Limit) {
+        self.max_reconnect_attempts.store(limit.number(), Relaxed);
     }
 
     /// How the path of a request is chosen.
     #[inline]
     pub(crate) fn policy(&self) -> Policy {
-        Policy::from_i32(self.policy.load(Relaxed)).unwrap_or(Policy::MinInflight)
+        Policy::from_i32(self.policy.load(Relaxed)).unwrap_or_default()
     }
 
     pub(crate) fn set_policy(&self, policy: Policy) {
-        self.policy.store(policy as i32, Relaxed);
+        self.policy.store(policy.as_i32(), Relaxed);
     }
 
     /// Seconds that a request waits for a path; 0: it fails at once.

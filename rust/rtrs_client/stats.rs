@@ -84,16 +84,21 @@ impl Stats {
         })
     }
 
-    /// A request with `bytes` of data and message is on its way.
+    /// A request is about to be on its way.
     #[inline]
-    pub(crate) fn started(&self, direction: Direction, bytes: u64) {
+    pub(crate) fn started(&self) {
+        self.inflight.fetch_add(1, Relaxed);
+    }
+
+    /// A request with `bytes` of data and message was sent.
+    #[inline]
+    pub(crate) fn sent(&self, direction: Direction, bytes: u64) {
         let (count, size) = match direction {
             Direction::Read => (Counter::Reads, Counter::ReadBytes),
             Direction::Write => (Counter::Writes, Counter::WriteBytes),
         };
         self.counters.add(count as usize, 1);
         self.counters.add(size as usize, bytes);
-        self.inflight.fetch_add(1, Relaxed);
     }
 
     /// A request is no longer on its way over this path.

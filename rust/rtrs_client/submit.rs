@@ -26,7 +26,7 @@ use kernel::{
         Arc, //
     }, //
 };
-use weft_proto::rtrs::policy::Tried;
+use weft_proto::rtrs::policy::Search;
 
 /// Why a request was not sent.
 enum Verdict {
@@ -96,11 +96,9 @@ impl Session {
                 return Err(Verdict::Stale(job));
             }
         }
-        let policy = self.settings.policy();
-        let cursor = self.next_cursor();
-        let mut tried = Tried::new();
+        let mut search = Search::new(self.settings.policy(), self.next_turn(routes.links.len()));
         let mut reason = ECONNABORTED;
-        while let Some(link) = routes.next(policy, cursor, &mut tried) {
+        while let Some(link) = routes.next(&mut search) {
             match link.start(job) {
                 Ok(()) => {
                     if !first {
@@ -120,11 +118,15 @@ impl Session {
         Err(Verdict::Refused(reason, job))
     }
 
-    /// The number with which this CPU's round-robin goes on.
-    fn next_cursor(&self) -> u32 {
+    /// Which of `count` paths comes next in the round-robin of this CPU.
+    fn next_turn(&self, count: usize) -> usize {
+        if count < 2 {
+            return 0;
+        }
         let cpu = usize::try_from(CpuId::current().as_u32()).unwrap_or(0);
         // ORDERING: Which path is next does not matter if two tasks race.
-        self.cursors.get(cpu).map_or(0, |cursor| cursor.fetch_add(1, Relaxed))
+        let turn = self.cursors.get(cpu).map_or(0, |cursor| cursor.fetch_add(1, Relaxed));
+        usize::try_from(turn).ok().and_then(|turn| turn.checked_rem(count)).unwrap_or(0)
     }
 
     /// A request that was sent over a path which is down now, and whose memory is back: over another one, or let it

@@ -17,17 +17,25 @@ use kernel::{
     str::CString,
     sync::Arc, //
 };
-use weft::sysfs::{
-    parse_decimal,
-    text,
-    Active,
-    Attribute,
-    Attributes,
-    ClassDevice,
-    Kobj,
-    PageWriter, //
+use weft::{
+    fmt::Plain,
+    sysfs::{
+        parse_decimal,
+        Active,
+        Attribute,
+        Attributes,
+        ClassDevice,
+        Kobj,
+        PageWriter, //
+    }, //
 };
-use weft_proto::rtrs::policy::Policy;
+use weft_proto::{
+    rtrs::{
+        policy::Policy,
+        reconnect::Limit, //
+    },
+    text::ValueError, //
+};
 
 /// The directory of a session. Dropping it removes everything below it and waits for who uses the files.
 pub(crate) struct SessionFiles {
@@ -39,7 +47,7 @@ impl SessionFiles {
     /// Makes the directory. Sleeps. `EEXIST` if there is a session of that name.
     pub(crate) fn new(session: &Arc<Session>) -> Result<Self> {
         let name = CString::try_from_fmt(fmt!("{}", session.name()))?;
-        let device = session.module.class().device(&name, &SESSION, session.clone())?;
+        let device = ClassDevice::new(session.module.class(), &name, &SESSION, session.clone())?;
         Ok(Self {
             paths: Kobj::plain(&device, c"paths")?,
             _device: device,
@@ -60,21 +68,29 @@ static SESSION: Attributes<Session, 5> = Attributes::new::<crate::LocalModule>([
     Attribute::rw(c"io_timeout", io_timeout_show, io_timeout_store),
 ]);
 
+/// Says what is wrong with what was written to a file.
+fn refused(file: &str, error: ValueError) -> Error {
+    pr_err!("{}: {}\n", file, Plain(error));
+    EINVAL
+}
+
 fn attempts_show(session: &Session, page: &mut PageWriter<'_>) -> Result {
-    page.emit(fmt!("{}\n", session.settings.max_reconnect_attempts()))
+    page.emit(fmt!("{}\n", session.settings.reconnect_limit().number()))
 }
 
 fn attempts_store(session: &Arc<Session>, input: &[u8], _: Active<'_>) -> Result {
-    session.settings.set_max_reconnect_attempts(parse_decimal(input)?)
+    let limit = Limit::from_text(input).map_err(|error| refused("max_reconnect_attempts", error))?;
+    session.settings.set_reconnect_limit(limit);
+    Ok(())
 }
 
 fn policy_show(session: &Session, page: &mut PageWriter<'_>) -> Result {
-    let policy = session.settings.policy();
-    page.emit(fmt!("{} ({}: {})\n", policy.name(), policy.short_name(), policy as i32))
+    page.emit(fmt!("{}\n", Plain(session.settings.policy())))
 }
 
 fn policy_store(session: &Arc<Session>, input: &[u8], _: Active<'_>) -> Result {
-    session.settings.set_policy(Policy::parse(text(input)).ok_or(EINVAL)?);
+    let policy = Policy::from_text(input).map_err(|error| refused("mpath_policy", error))?;
+    session.settings.set_policy(policy);
     Ok(())
 }
 
@@ -87,7 +103,10 @@ fn add_path_show(_: &Session, page: &mut PageWriter<'_>) -> Result {
 
 fn add_path_store(session: &Arc<Session>, input: &[u8], _: Active<'_>) -> Result {
     let line = input.split(|byte| matches!(byte, b'\n' | 0)).next().unwrap_or_default();
-    let addrs = PathAddrs::parse(line, session.port).ok_or(EINVAL)?;
+    let addrs = PathAddrs::parse(line, session.port).map_err(|error| {
+        pr_err!("{}: add_path: {}\n", session, Plain(error));
+        EINVAL
+    })?;
     session.add_path(addrs)
 }
 

@@ -2,25 +2,25 @@
 
 //! The files of a path: `/sys/class/rtrs-client/<session>/paths/<source>@<destination>/`.
 
-use crate::{
-    addr::Shown,
-    path::Path, //
-};
+use crate::path::Path;
 use kernel::{
     fmt,
     prelude::*,
     str::CString,
     sync::Arc, //
 };
-use weft::sysfs::{
-    is,
-    Active,
-    Attribute,
-    Attributes,
-    Kobj,
-    Node,
-    PageWriter, //
+use weft::{
+    fmt::Plain,
+    sysfs::{
+        Active,
+        Attribute,
+        Attributes,
+        Kobj,
+        Node,
+        PageWriter, //
+    }, //
 };
+use weft_proto::text::parse_one;
 
 /// The directory of a path. Dropping it removes it and waits for who uses the files.
 pub(crate) struct PathFiles {
@@ -63,16 +63,18 @@ static STATS: Attributes<Path, 5> = Attributes::new::<crate::LocalModule>([
 
 /// `EINVAL` unless a 1 was written.
 fn confirmed(input: &[u8]) -> Result {
-    if is(input, b"1") {
-        Ok(())
-    } else {
-        Err(EINVAL)
-    }
+    parse_one(input).map_err(|error| {
+        pr_err!("{}\n", Plain(error));
+        EINVAL
+    })
 }
 
 fn hca_name_show(path: &Path, page: &mut PageWriter<'_>) -> Result {
-    let hca = *path.hca.lock();
-    page.emit(fmt!("{}\n", hca.name()))
+    let device = path.hca.lock().device.clone();
+    match device {
+        Some(device) => page.emit(fmt!("{}\n", device.name())),
+        None => page.emit(fmt!("\n")),
+    }
 }
 
 fn hca_port_show(path: &Path, page: &mut PageWriter<'_>) -> Result {
@@ -82,12 +84,12 @@ fn hca_port_show(path: &Path, page: &mut PageWriter<'_>) -> Result {
 
 fn src_show(path: &Path, page: &mut PageWriter<'_>) -> Result {
     let addrs = *path.addrs.lock();
-    page.emit(fmt!("{}\n", Shown(addrs.src)))
+    page.emit(fmt!("{}\n", Plain(addrs.shown().src)))
 }
 
 fn dst_show(path: &Path, page: &mut PageWriter<'_>) -> Result {
     let addrs = *path.addrs.lock();
-    page.emit(fmt!("{}\n", Shown(Some(addrs.dst))))
+    page.emit(fmt!("{}\n", Plain(addrs.shown().dst)))
 }
 
 fn state_show(path: &Path, page: &mut PageWriter<'_>) -> Result {

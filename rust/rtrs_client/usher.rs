@@ -40,10 +40,13 @@ use weft::{
 };
 use weft_proto::{
     errno::Errno,
-    rtrs::conn::{
-        rejection,
-        Accepted,
-        ConnectError, //
+    rtrs::{
+        conn::{
+            rejection,
+            Accepted,
+            ConnectError, //
+        },
+        reconnect::STEP_TIMEOUT_MS, //
     }, //
 };
 use weft_rdma::cm::{
@@ -52,9 +55,6 @@ use weft_rdma::cm::{
     Rejected,
     Token, //
 };
-
-/// Limit of each step on the way to a connection, in milliseconds.
-pub(crate) const STEP_MS: u32 = 30_000;
 
 /// How far a connection has come.
 #[derive(Clone, Copy)]
@@ -111,7 +111,7 @@ impl Usher {
     }
 
     /// Waits until `reached` says so of the progress, the connection fails, or the path is no longer being connected.
-    /// Sleeps, up to [`STEP_MS`] or until the task is killed.
+    /// Sleeps, up to [`STEP_TIMEOUT_MS`] or until the task is killed.
     pub(crate) fn wait<R>(&self, reached: impl Fn(Progress) -> Option<R>) -> Result<R> {
         let mut result = Err(EAGAIN);
         let settled = || {
@@ -122,7 +122,7 @@ impl Usher {
             };
             !matches!(result, Err(EAGAIN))
         };
-        let timeout = i64::try_from(msecs_to_jiffies(STEP_MS))?;
+        let timeout = i64::try_from(msecs_to_jiffies(STEP_TIMEOUT_MS))?;
         match self.path.changed.wait(Mode::Killable, timeout, settled) {
             WaitResult::Ready(_) => result,
             WaitResult::TimedOut => Err(ETIMEDOUT),

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Setting up the connections of a path.
+//!
+//! C counterpart: `init_conns`, `create_con_cq_qp`, `rtrs_send_path_info`, `process_info_rsp`. The first connection comes
+//! first, because only its answer tells how large everything is; the others are set up together, each step for all of
+//! them at a time. Then the server is told the name of the session, and tells where its chunks are.
+//!
+//! All of this happens in the task that calls [`connect`], top to bottom; whatever exists when it fails is dropped.
+
+use crate::{
+    chunks::Chunks,
+    lane::Lane,
+    line::{
+        Letter,
+        Line, //
+    },
+    link::{
+        Core,
+        Lanes,
+        Link, //
+    },
+    path::Path,
+    receiver::Receiver,
+    session::MOST_SEGMENTS,
+    usher::{
+        Progress,
+        Usher, //
+    }, //
+};
+use kernel::{
+    cpu::nr_cpu_ids,
+    error::code::{
+        ECONNABORTED,
+        ECONNRESET,
+        EOPNOTSUPP,
+        EPROTO,
+        ETIMEDOUT, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+use weft::{
+    fmt::Plain,
+    net::ns::ActiveNet,
+    sync::wait::{
+        Mode,
+        WaitResult, //
+    },
+    time::msecs_to_jiffies, //
+};
+use weft_proto::rtrs::{
+    answer::RKEY_RSP_LEN,
+    cid::{
+        Connections,
+        Use, //
+    },
+    conn::{
+        Accepted,
+        ConnectRequest,
+        PathUuid,
+        SessionUuid, //
+    },
+    geometry::ChunkId,
+    info::{
+        self,
+        InfoResponse, //
+    },
+    reconnect::STEP_TIMEOUT_MS,
+    sizes::{
+        Needs,
+        QueueSizes, //
+    },
+    wire::InfoReq, //
+};
+use weft_rdma::{
+    addr::Addr,
+    cm::{
+        CmId,
+        ConnParam,
+        PortSpace,
+        Token, //
+    },
+    cq::{
+        Context,
+        Cq, //
+    },
+    device::Device,
+    dma::DmaBuf,
+    pd::Pd,
+    qp::{
+        Qp,
+        QpAttrs,
+        Signal,
+        SlabSize, //
+    }, //
+};
+
+/// Scatter-gather entries of one work request, if the device has so many: a write of up to 60 KiB needs no memory region.
+const MOST_SGES: u32 = 16;
+/// Receives of the connection for messages that have a buffer. Each has room for the longest answer of the info exchange.
+const LETTERS: u32 = 4;
+/// Requests that the queues of the connection for messages are made for: more than can be under way at a time.
+const CALLS: u16 = 16;
+/// Bytes of the message that brings a new key.
+const KEY_LEN: u32 = RKEY_RSP_LEN as u32;
+/// Chunks that the answer of the info exchange may describe, before the number of them is known.
+const UNKNOWN_DEPTH: u16 = 1024;
+
+/// A link that is being set up.
+struct Setup<'a> {
+    path: &'a Arc<Path>,
+    serial: u32,
+    /// May the server create the session?
+    first: bool,
+    plan: Connections,
+    core: Arc<Core>,
+    pd: Option<Arc<Pd>>,
+    lines: KVec<Line>,
+}
+
+/// A connection without queue pair.
+struct Opening {
+    cm: CmId,
+    usher: Arc<Usher>,
+    cid: u16,
+}
+
+/// Sets up link number `serial` of a path. Sleeps, up to several times 30 s; ends early if the path is closed.
+///
+/// `first` says whether the server may create the session for it.
+pub(crate) fn connect(path: &Arc<Path>, serial: u32, first: bool) -> Result<Arc<Link>> {
+    let mut setup = Setup {
+        path,
+        serial,
+        first,
+        plan: Connections::new(nr_cpu_ids(), path.poll_connections),
+        core: Core::new(path, serial)?,
+        pd: None,
+        lines: KVec::new(),
+    };
+    let accepted = setup.open_first()?;
+    setup.open_others()?;
+    setup.make_lanes(&accepted)?;
+    setup.exchange_info(&accepted)?;
+    Link::new(setup.core, setup.lines, setup.plan)
+}
+
+impl Setup<'_> {
+    fn open_first(&mut self) -> Result<Accepted> {
+        let opening = self.begin(0)?;
+        opening.wait_address()?;
+        self.choose_device(&opening)?;
+        let line = self.equip(opening)?;
+        line.wait_route()?;
+        self.request(&line, 0)?;
+        let accepted = line.wait_accepted()?.ok_or(EPROTO)?;
+        self.note_place(&line)?;
+        self.lines.push(line, GFP_KERNEL)?;
+        let segments = self.segments()?;
+        if let Err(error) = self.path.session.fit(&accepted, segments) {
+            pr_err!("{}: {}\n", self.path, Plain(error));
+            if error.is_final() {
+                pr_err!("{}: not connected again by itself; do that by hand when it is mended\n", self.path);
+                self.path.give_up();
+            }
+            return Err(ECONNRESET);
+        }
+        self.core.set_accepted(accepted);
+        Ok(accepted)
+    }
+
+    /// Sets up all connections but the first, each step for all at a time.
+    fn open_others(&mut self) -> Result {
+        let mut openings = KVec::new();
+        for cid in 1..self.plan.cid_num() {
+            openings.push(self.begin(cid)?, GFP_KERNEL)?;
+        }
+        for opening in openings {
+            opening.wait_address()?;
+            let line = self.equip(opening)?;
+            self.lines.push(line, GFP_KERNEL)?;
+        }
+        for (cid, line) in (0..).zip(&self.lines).skip(1) {
+            line.wait_route()?;
+            self.request(line, cid)?;
+        }
+        for line in self.lines.iter().skip(1) {
+            line.wait_accepted()?;
+        }
+        Ok(())
+    }
+
+    /// Begins a connection: looks for the server.
+    fn begin(&self, cid: u16) -> Result<Opening> {
+        let usher = Usher::new(self.path, self.serial, cid)?;
+        let addrs = *self.path.addrs.lock();
+        let space = match addrs.dst {
+            Addr::Gid(_) => PortSpace::Ib,
+            Addr::Ip(_) => PortSpace::Tcp,
+        };
+        let queue = &self.path.session.module.patient;
+        let cm = CmId::new(ActiveNet::init(), queue, space, usher.clone())?;
+        cm.set_reuse_addr(true)?;
+        cm.resolve_addr(addrs.src.as_ref(), &addrs.dst, STEP_TIMEOUT_MS)?;
+        Ok(Opening { cm, usher, cid })
+    }
+
+    /// Takes the device that leads to the server, which all connections of the path use.
+    fn choose_device(&mut self, opening: &Opening) -> Result {
+        let device = opening.cm.lock()?.device()?;
+        let limits = device.limits();
+        if !limits.write_imm {
+            pr_err!(
+                "{}: {} has no RDMA WRITE with immediate (iWARP): RTRS cannot work on it\n",
+                self.path,
+                device.name()
+            );
+            return Err(EOPNOTSUPP);
+        }
+        if !limits.fast_reg {
+            pr_err!("{}: {} cannot register memory by work requests\n", self.path, device.name());
+            return Err(EOPNOTSUPP);
+        }
+        // From here on the end of the device reaches the path.
+        self.path.hca.lock().device = Some(device.clone());
+        self.pd = Some(Pd::new(&device)?);
+        Ok(())
+    }
+
+    fn pd(&self) -> Result<&Arc<Pd>> {
+        self.pd.as_ref().ok_or(ENODEV)
+    }
+
+    /// Segments that a memory region can have here.
+    fn segments(&self) -> Result<u16> {
+        let most = self.pd()?.device().limits().max_fast_reg_pages;
+        Ok(u16::try_from(most).unwrap_or(u16::MAX).min(MOST_SEGMENTS))
+    }
+
+    /// Makes the queue pair of a connection, and looks for the route.
+    fn equip(&self, opening: Opening) -> Result<Line> {
+        let pd = self.pd()?;
+        let Opening { cm, usher, cid } = opening;
+        let limits = pd.device().limits();
+        let sizes = self.sizes(cid, limits.max_qp_wr);
+        let cpu = u32::from(cid.saturating_sub(1)) % nr_cpu_ids().max(1);
+        let cq = self.completion_queue(pd.device(), cid, &sizes)?;
+        let receiver = Receiver::new(&self.core, cid, cpu)?;
+        receiver.set_receives(sizes.receives);
+        let most_sges = limits.max_send_sge.min(MOST_SGES);
+        let attrs = QpAttrs {
+            max_send_wr: sizes.max_send_wr,
+            max_recv_wr: sizes.max_recv_wr,
+            max_send_sge: most_sges,
+            slab: self.slab(cid, &sizes),
+        };
+        let token = cm.lock()?;
+        let qp = Qp::new(&token, pd, &cq, &cq, &attrs, receiver)?;
+        token.resolve_route(STEP_TIMEOUT_MS)?;
+        drop(token);
+        Ok(Line::new(qp, cq, cm, usher, most_sges))
+    }
+
+    fn depth(&self) -> u16 {
+        let known = self.core.accepted().map(|accepted| accepted.geometry.queue_depth());
+        known
+            .or_else(|| self.path.session.limits().map(|limits| limits.agreed.queue_depth))
+            .unwrap_or(UNKNOWN_DEPTH)
+    }
+
+    fn sizes(&self, cid: u16, max_qp_wr: u32) -> QueueSizes {
+        let connection = self.plan.use_of(cid).unwrap_or(Use::Io);
+        let depth = match connection {
+            Use::Admin => CALLS,
+            Use::Io | Use::Polled => self.depth(),
+        };
+        QueueSizes::new(Needs::CLIENT, connection, depth, max_qp_wr)
+    }
+
+    fn completion_queue(&self, device: &Arc<Device>, cid: u16, sizes: &QueueSizes) -> Result<Arc<Cq>> {
+        let vector = self
+            .plan
+            .completion_vector(cid, nr_cpu_ids(), device.limits().comp_vectors);
+        let entries = sizes.completions();
+        match self.plan.use_of(cid) {
+            Some(Use::Polled) => Cq::private(device, Context::Direct, entries, vector),
+            _ => Cq::pooled(device, Context::Softirq, entries, Some(vector)),
+        }
+    }
+
+    /// Buffers for what the server sends.
+    fn slab(&self, cid: u16, sizes: &QueueSizes) -> Option<SlabSize> {
+        match self.core.accepted() {
+            // The first connection: the server has not said yet whether its answers have bytes.
+            None => Some(SlabSize {
+                entry: u32::try_from(info::response_len(self.depth())).unwrap_or(u32::MAX),
+                count: LETTERS,
+            }),
+            Some(accepted) if accepted.new_rkey && cid != 0 => Some(SlabSize {
+                entry: KEY_LEN,
+                count: sizes.receives,
+            }),
+            Some(_) => None,
+        }
+    }
+
+    /// Asks the server for a connection.
+    fn request(&self, line: &Line, cid: u16) -> Result {
+        let request = ConnectRequest {
+            cid,
+            cid_num: self.plan.cid_num(),
+            // CAST: The count wraps; nobody compares it.
+            recon_cnt: self.serial as u16,
+            path: PathUuid(self.path.uuid),
+            session: SessionUuid(self.path.session.uuid),
+            first_conn: self.first,
+        };
+        let token: &Token<'_> = &*line.cm().lock()?;
+        token.connect(&ConnParam::default(), request.to_wire().as_bytes())
+    }
+
+    /// Notes what the connection manager chose, for those who read the files of the path.
+    fn note_place(&self, line: &Line) -> Result {
+        let token = line.cm().lock()?;
+        let (port, src) = (token.port_num(), token.local_addr());
+        drop(token);
+        self.path.hca.lock().port = port;
+        self.path.addrs.lock().src = src;
+        Ok(())
+    }
+
+    /// Makes a lane for each chunk.
+    fn make_lanes(&self, accepted: &Accepted) -> Result {
+        let (pd, pages) = (self.pd()?, u32::from(self.segments()?));
+        let geometry = &accepted.geometry;
+        let desks = crate::call::desks(geometry.queue_depth());
+        let (mut calls, mut blocks) = (KVec::new(), KVec::new());
+        for chunk in geometry.chunks() {
+            if chunk.number() < desks {
+                calls.push(Lane::new(self.path, pd, chunk, pages)?, GFP_KERNEL)?;
+            } else {
+                blocks.push(Lane::new(self.path, pd, chunk, pages)?, GFP_KERNEL)?;
+            }
+        }
+        self.core.set_lanes(Lanes::new(calls, blocks)?);
+        Ok(())
+    }
+
+    /// Tells the server the session's name and learns where its chunks are.
+    fn exchange_info(&self, accepted: &Accepted) -> Result {
+        self.core.inbox.open(info::max_response_len(&accepted.geometry))?;
+        self.post_receives(accepted)?;
+        self.send_name()?;
+        let message = self.wait_for_letter()?;
+        let response = InfoResponse::parse(&accepted.geometry, &message).map_err(|error| {
+            pr_err!("{}: {}\n", self.path, Plain(error));
+            ECONNRESET
+        })?;
+        let chunks = Chunks::new(&response, accepted.geometry.queue_depth())?;
+        self.core.chunks.populate(chunks);
+        Ok(())
+    }
+
+    /// Posts all receives. Until the server knows the name it sends nothing, so that they are in time.
+    fn post_receives(&self, accepted: &Accepted) -> Result {
+        let max_qp_wr = self.pd()?.device().limits().max_qp_wr;
+        for (cid, line) in (0u16..).zip(&self.lines) {
+            let receives = self.sizes(cid, max_qp_wr).receives;
+            match (cid, accepted.new_rkey) {
+                (0, true) => line.post_filled(LETTERS)?,
+                (0, false) => {
+                    // The one for the answer comes first; all that follows has no bytes.
+                    line.post_filled(1)?;
+                    line.post_empty(receives.saturating_sub(1))?;
+                }
+                (_, true) => line.post_filled(receives)?,
+                (_, false) => line.post_empty(receives)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn send_name(&self) -> Result {
+        let line = self.lines.first().ok_or(ECONNABORTED)?;
+        let request = InfoReq::new(self.path.session.name.to_wire());
+        let bytes = request.as_bytes();
+        let buffer = DmaBuf::new(self.pd()?.device(), bytes.len())?;
+        buffer.write(0, bytes)?;
+        let letter = Arc::new(Letter(buffer), GFP_KERNEL)?;
+        line.post(&letter, Signal::Auto, |letter, chain| {
+            chain.send(letter.0.sge(0, letter.0.len())?)
+        })
+    }
+
+    fn wait_for_letter(&self) -> Result<KVec<u8>> {
+        let settled = || self.core.inbox.is_full() || !self.path.is_connecting(self.serial);
+        let timeout = i64::try_from(msecs_to_jiffies(STEP_TIMEOUT_MS))?;
+        match self.path.changed.wait(Mode::Killable, timeout, settled) {
+            WaitResult::Ready(_) => self.core.inbox.take().ok_or(ECONNRESET),
+            WaitResult::TimedOut => Err(ETIMEDOUT),
+            WaitResult::Signal(error) => Err(error),
+        }
+    }
+}
+
+impl Opening {
+    fn wait_address(&self) -> Result {
+        self.usher.wait(|progress| match progress {
+            Progress::Begun => None,
+            _ => Some(()),
+        })
+    }
+}
+
+impl Line {
+    fn wait_route(&self) -> Result {
+        self.usher().wait(|progress| match progress {
+            Progress::Begun | Progress::Address => None,
+            _ => Some(()),
+        })
+    }
+
+    fn wait_accepted(&self) -> Result<Option<Accepted>> {
+        self.usher().wait(|progress| match progress {
+            Progress::Accepted(accepted) => Some(accepted),
+            _ => None,
+        })
+    }
+}

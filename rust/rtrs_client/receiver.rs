@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the server sends over one connection.
+//!
+//! C counterpart: `rtrs_clt_rdma_done`, `rtrs_clt_rkey_rsp_done`, `rtrs_clt_info_rsp_done`. Everything runs where the
+//! completions of the connection do: in softirq, or in whoever polls. A server that breaks the protocol loses the path,
+//! with one line in the log.
+//!
+//! A receive that is used up is replaced. Empty ones, for servers that do not invalidate, are counted and posted in
+//! batches; there are two for each request that can be under way, so a few missing ones do no harm.
+
+use crate::{
+    lane::Next,
+    line::Nobody,
+    link::{
+        on_lane,
+        AnyLane,
+        Core, //
+    }, //
+};
+use kernel::{
+    error::code::EPROTO,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+use weft::{
+    fmt::Plain,
+    pr_ratelimited,
+    time::ktime_get, //
+};
+use weft_proto::rtrs::{
+    answer::{
+        Incoming,
+        Response, //
+    },
+    imm::HEARTBEAT_ACK, //
+};
+use weft_rdma::qp::{
+    Handler,
+    Message,
+    PostError,
+    QueuePair,
+    Received,
+    Remote,
+    Signal,
+    WcStatus, //
+};
+
+/// Empty receives that are posted together, at most.
+const MOST_BATCH: u32 = 16;
+
+/// Listens on one connection.
+pub(crate) struct Receiver {
+    core: Arc<Core>,
+    /// Index of the connection.
+    cid: u16,
+    /// Which CPU's connection it is.
+    cpu: u32,
+    nobody: Arc<Nobody>,
+    /// Empty receives used up and not replaced yet.
+    used: Atomic<u32>,
+    /// How many may be before they are.
+    batch: Atomic<u32>,
+    /// Something could not be posted for want of room: an invalidation, or the answer to a heartbeat.
+    owed: Atomic<bool>,
+}
+
+impl Receiver {
+    pub(crate) fn new(core: &Arc<Core>, cid: u16, cpu: u32) -> Result<Arc<Self>> {
+        let receiver = Self {
+            core: core.clone(),
+            cid,
+            cpu,
+            nobody: Arc::new(Nobody, GFP_KERNEL)?,
+            used: Atomic::new(0),
+            batch: Atomic::new(1),
+            owed: Atomic::new(false),
+        };
+        Ok(Arc::new(receiver, GFP_KERNEL)?)
+    }
+
+    /// There are `count` empty receives: how many may be missing for a while.
+    pub(crate) fn set_receives(&self, count: u32) {
+        // ORDERING: Set before anything can be received.
+        self.batch.store((count / 4).clamp(1, MOST_BATCH), Relaxed);
+    }
+
+    /// Acts on a message. `EPROTO` if the server must not send such a one.
+    fn act(&self, qp: &QueuePair, received: &Received<'_>) -> Result {
+        match received.message() {
+            Message::SendInv(rkey) => self.invalidated(qp, received, rkey),
+            Message::Send if self.cid == 0 => self.letter(received),
+            Message::Send => Err(EPROTO),
+            Message::WriteImm(imm) => self.immediate(qp, imm, None),
+            Message::SendImm(imm) => {
+                self.immediate(qp, imm, Some(received.payload().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// The answer in the info exchange.
+    fn letter(&self, received: &Received<'_>) -> Result {
+        self.core.inbox.put(received.payload().ok_or(EPROTO)?)?;
+        self.core.path().changed.wake_all();
+        Ok(())
+    }
+
+    fn immediate(&self, qp: &QueuePair, imm: u32, message: Option<&[u8]>) -> Result {
+        let accepted = self.core.accepted().ok_or(EPROTO)?;
+        let incoming = match message {
+            None => Incoming::parse_write(&accepted.geometry, accepted.new_rkey, imm),
+            Some(message) => {
+                Incoming::parse_send(&accepted.geometry, accepted.new_rkey, imm, message)
+            }
+        };
+        match incoming {
+            Ok(Incoming::Response(response)) => self.answered(qp, &response),
+            // Only the connection for messages has heartbeats.
+            Ok(_) if self.cid != 0 => Err(EPROTO),
+            Ok(Incoming::Heartbeat) => {
+                self.acknowledge(qp);
+                Ok(())
+            }
+            Ok(Incoming::HeartbeatAck) => {
+                self.measure();
+                Ok(())
+            }
+            Err(error) => {
+                pr_ratelimited!(pr_err, "{}: {}\n", self.core.path(), Plain(error));
+                Err(EPROTO)
+            }
+        }
+    }
+
+    #[inline]
+    fn answered(&self, qp: &QueuePair, response: &Response) -> Result {
+        let lanes = self.core.lanes().ok_or(EPROTO)?;
+        let slot = response.chunk.number();
+        let lane = lanes.get(slot).ok_or(EPROTO)?;
+        // Before the request is completed: then the chunk may be used again.
+        if let (Some(rkey), Some(chunks)) = (response.new_rkey, self.core.chunks.as_ref()) {
+            chunks.set_key(slot, rkey);
+        }
+        let next = on_lane!(&lane, lane => lane.answered(self.cid, response.status))?;
+        self.follow(qp, &lane, next);
+        Ok(())
+    }
+
+    #[inline]
+    fn invalidated(&self, qp: &QueuePair, received: &Received<'_>, rkey: u32) -> Result {
+        let lanes = self.core.lanes().ok_or(EPROTO)?;
+        let lane = lanes.of_key(rkey).ok_or(EPROTO)?;
+        let proof = received.invalidated().ok_or(EPROTO)?;
+        let next = on_lane!(&lane, lane => lane.invalidated(&proof))?;
+        self.follow(qp, &lane, next);
+        Ok(())
+    }
+
+    /// Does what follows for a lane.
+    #[inline]
+    fn follow(&self, qp: &QueuePair, lane: &AnyLane<'_>, next: Next) {
+        match next {
+            Next::Wait => {}
+            Next::Done(done) => done.tell(),
+            Next::Invalidate => self.invalidate(qp, lane),
+        }
+    }
+
+    /// Invalidates the memory region of a lane, now or when there is room.
+    fn invalidate(&self, qp: &QueuePair, lane: &AnyLane<'_>) {
+        let mut result = on_lane!(lane, lane => lane.invalidate(qp));
+        if matches!(result, Err(PostError::Full)) {
+            // ORDERING: `Full`: noted before the queue is asked once more, which makes it tell when there is room.
+            self.owed.xchg(true, Full);
+            if on_lane!(lane, lane => lane.is_stuck(self.cid)) {
+                result = on_lane!(lane, lane => lane.invalidate(qp));
+            }
+        }
+        if matches!(result, Err(PostError::Failed(_))) {
+            self.core.fail();
+        }
+    }
+
+    /// Answers a heartbeat of the server.
+    fn acknowledge(&self, qp: &QueuePair) {
+        let result = qp.post(self.nobody.clone(), Signal::Auto, |_, chain| {
+            chain.write_imm((), Remote::NONE, HEARTBEAT_ACK)
+        });
+        // Without room the server hears other messages.
+        if matches!(result, Err(PostError::Failed(_))) {
+            self.core.fail();
+        }
+    }
+
+    /// The server has answered a heartbeat.
+    fn measure(&self) {
+        // ORDERING: A number on its own; stored before the heartbeat was sent.
+        let sent = self.core.beat_sent.load(Relaxed);
+        let took = ktime_get().saturating_sub(sent);
+        self.core
+            .path()
+            .latency
+            .store(took.max(0).unsigned_abs(), Relaxed);
+    }
+
+    /// Replaces a receive that was used up.
+    #[inline]
+    fn replace(&self, qp: &QueuePair, received: Received<'_>) {
+        let result = if received.is_empty_receive() {
+            drop(received);
+            self.replace_empty(qp)
+        } else {
+            received.repost()
+        };
+        if matches!(result, Err(PostError::Failed(_))) {
+            self.core.fail();
+        }
+    }
+
+    #[inline]
+    fn replace_empty(&self, qp: &QueuePair) -> Result<(), PostError> {
+        // ORDERING: Only who handles the completions of this connection counts here, one at a time.
+        let used = self.used.load(Relaxed).saturating_add(1);
+        if used < self.batch.load(Relaxed) {
+            self.used.store(used, Relaxed);
+            return Ok(());
+        }
+        self.used.store(0, Relaxed);
+        qp.post_empty(used)
+    }
+
+    /// Tries again what found no room.
+    fn settle_debts(&self, qp: &QueuePair) {
+        // ORDERING: See `invalidate`.
+        if !self.owed.xchg(false, Full) {
+            return;
+        }
+        let Some(lanes) = self.core.lanes() else { return };
+        for lane in lanes.iter() {
+            if on_lane!(&lane, lane => lane.is_stuck(self.cid)) {
+                self.invalidate(qp, &lane);
+            }
+        }
+    }
+}
+
+impl Handler for Receiver {
+    fn received(&self, qp: &QueuePair, received: Received<'_>) {
+        self.core.hear();
+        self.core.path().stats.completion(self.cpu);
+        match self.act(qp, &received) {
+            Ok(()) => self.replace(qp, received),
+            Err(_) => {
+                if self.core.fail() {
+                    pr_ratelimited!(
+                        pr_err,
+                        "{}: the server sent what it must not on connection {}: {:?}\n",
+                        self.core.path(),
+                        self.cid,
+                        received.message()
+                    );
+                }
+            }
+        }
+    }
+
+    fn error(&self, _qp: &QueuePair, status: WcStatus) {
+        if self.core.fail() && !status.is_flushed() {
+            pr_ratelimited!(
+                pr_err,
+                "{}: connection {} broke: {}\n",
+                self.core.path(),
+                self.cid,
+                status
+            );
+        }
+    }
+
+    fn writable(&self, qp: &QueuePair) {
+        self.settle_debts(qp);
+        self.core.session().room();
+    }
+}
