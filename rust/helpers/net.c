@@ -63,3 +63,17 @@ bool weft_helper_ipv6_chk_addr(struct net *net, const struct in6_addr *addr, con
 WEFT_EXPORT(ipv6_chk_addr);
 
 const unsigned int WEFT_RTN_LOCAL = RTN_LOCAL;
+
+int weft_helper_ifindex_by_name(struct net *net, const char *name)
+{
+	struct net_device *dev;
+	int index = 0;
+
+	rcu_read_lock();
+	dev = dev_get_by_name_rcu(net, name);
+	if (dev)
+		index = dev->ifindex;
+	rcu_read_unlock();
+	return index;
+}
+WEFT_EXPORT(ifindex_by_name);

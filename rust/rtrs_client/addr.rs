@@ -17,7 +17,10 @@ use kernel::{
 };
 use weft::{
     fmt::Plain,
-    net::ns::ActiveNet, //
+    net::{
+        ns::ActiveNet,
+        route::interface_index, //
+    }, //
 };
 use weft_proto::rtrs::addr::{
     Addr as Text,
@@ -84,7 +87,7 @@ impl fmt::Display for PathAddrs {
 /// Puts the index of its interface into an address.
 fn resolve(text: &AddrText<'_>) -> Result<Text, AddrError> {
     let Some(name) = text.scope else { return Ok(text.addr) };
-    let index = ActiveNet::init().interface_index(name).or_else(|| text.scope_number());
+    let index = interface_index(ActiveNet::init(), name).or_else(|| text.scope_number());
     Ok(text.with_scope(index.ok_or(AddrError::Scope)?))
 }
 

@@ -33,7 +33,7 @@ use weft_rdma::{
 };
 
 /// Memory that the device uses for a request, and how it comes from the request and goes back.
-pub(crate) trait Burden: Mapped + Sized {
+pub(crate) trait Burden: Mapped + Unpin + Sized {
     /// What a lane needs to make it.
     type Shelf: Send + Sync;
 

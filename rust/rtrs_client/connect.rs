@@ -61,7 +61,6 @@ use weft_proto::rtrs::{
         PathUuid,
         SessionUuid, //
     },
-    geometry::ChunkId,
     info::{
         self,
         InfoResponse, //
@@ -90,7 +89,7 @@ use weft_rdma::{
     pd::Pd,
     qp::{
         Qp,
-        QpAttrs,
+        QpInit,
         Signal,
         SlabSize, //
     }, //
@@ -249,14 +248,17 @@ impl Setup<'_> {
         let receiver = Receiver::new(&self.core, cid, cpu)?;
         receiver.set_receives(sizes.receives);
         let most_sges = limits.max_send_sge.min(MOST_SGES);
-        let attrs = QpAttrs {
+        let init = QpInit {
+            pd,
+            send_cq: &cq,
+            recv_cq: &cq,
             max_send_wr: sizes.max_send_wr,
             max_recv_wr: sizes.max_recv_wr,
             max_send_sge: most_sges,
             slab: self.slab(cid, &sizes),
         };
         let token = cm.lock()?;
-        let qp = Qp::new(&token, pd, &cq, &cq, &attrs, receiver)?;
+        let qp = Qp::new(&token, &init, receiver)?;
         token.resolve_route(STEP_TIMEOUT_MS)?;
         drop(token);
         Ok(Line::new(qp, cq, cm, usher, most_sges))
@@ -275,14 +277,16 @@ impl Setup<'_> {
             Use::Admin => CALLS,
             Use::Io | Use::Polled => self.depth(),
         };
-        QueueSizes::new(Needs::CLIENT, connection, depth, max_qp_wr)
+        // Draining takes one work request on each side.
+        QueueSizes::new(Needs::CLIENT, connection, depth, max_qp_wr.saturating_sub(1))
     }
 
     fn completion_queue(&self, device: &Arc<Device>, cid: u16, sizes: &QueueSizes) -> Result<Arc<Cq>> {
         let vector = self
             .plan
             .completion_vector(cid, nr_cpu_ids(), device.limits().comp_vectors);
-        let entries = sizes.completions();
+        // Draining takes one more on each side.
+        let entries = sizes.completions().saturating_add(2);
         match self.plan.use_of(cid) {
             Some(Use::Polled) => Cq::private(device, Context::Direct, entries, vector),
             _ => Cq::pooled(device, Context::Softirq, entries, Some(vector)),
@@ -368,14 +372,14 @@ impl Setup<'_> {
         for (cid, line) in (0u16..).zip(&self.lines) {
             let receives = self.sizes(cid, max_qp_wr).receives;
             match (cid, accepted.new_rkey) {
-                (0, true) => line.post_filled(LETTERS)?,
+                (0, true) => line.qp().post_slab_recv(LETTERS)?,
                 (0, false) => {
                     // The one for the answer comes first; all that follows has no bytes.
-                    line.post_filled(1)?;
-                    line.post_empty(receives.saturating_sub(1))?;
+                    line.qp().post_slab_recv(1)?;
+                    line.qp().post_recv(receives.saturating_sub(1))?;
                 }
-                (_, true) => line.post_filled(receives)?,
-                (_, false) => line.post_empty(receives)?,
+                (_, true) => line.qp().post_slab_recv(receives)?,
+                (_, false) => line.qp().post_recv(receives)?,
             }
         }
         Ok(())
@@ -388,9 +392,10 @@ impl Setup<'_> {
         let buffer = DmaBuf::new(self.pd()?.device(), bytes.len())?;
         buffer.write(0, bytes)?;
         let letter = Arc::new(Letter(buffer), GFP_KERNEL)?;
-        line.post(&letter, Signal::Auto, |letter, chain| {
+        line.qp().post(letter, Signal::Auto, |letter, chain| {
             chain.send(letter.0.sge(0, letter.0.len())?)
-        })
+        })?;
+        Ok(())
     }
 
     fn wait_for_letter(&self) -> Result<KVec<u8>> {

@@ -29,7 +29,9 @@ use crate::{
 };
 use kernel::{
     error::code::{
+        EAGAIN,
         EBUSY,
+        ECONNABORTED,
         EMSGSIZE,
         EPROTO, //
     },
@@ -181,6 +183,15 @@ fn access(direction: Direction) -> Access {
     }
 }
 
+/// What the submitter of a request is told that could not be posted.
+fn error_of(error: PostError) -> Error {
+    match error {
+        PostError::Full => EAGAIN,
+        PostError::Closed | PostError::Broken => ECONNABORTED,
+        PostError::Failed(error) => error,
+    }
+}
+
 /// Where the server may write the answer to.
 fn target(at: Remote, len: u32) -> Target {
     Target {
@@ -307,11 +318,11 @@ impl<M: Burden> Lane<M> {
         let bytes = u64::from(plan.len).saturating_add(plan.usr_len.into());
         self.path.stats.started();
         let signal = plan.signal();
-        let result = way
-            .line
-            .post(self, signal, |lane, chain| lane.build(&plan, way, chain));
+        let qp = way.line.qp();
+        let result = qp.post(self.clone(), signal, |lane, chain| lane.build(&plan, way, chain));
         match result {
-            Ok(()) => {
+            // What was posted in part ends with the link, which its handler has been told of.
+            Ok(()) | Err(PostError::Broken) => {
                 self.path.stats.sent(order.direction, bytes);
                 if let Next::Done(done) = self.posted() {
                     done.tell();
@@ -319,7 +330,7 @@ impl<M: Burden> Lane<M> {
                 Ok(())
             }
             Err(error) => match self.take_back() {
-                Some(cargo) => Err(rejob((error, cargo))),
+                Some(cargo) => Err(rejob((error_of(error), cargo))),
                 // Cannot be: nobody ends a request that was not posted.
                 None => Ok(()),
             },
@@ -449,7 +460,7 @@ impl<M: Burden> Lane<M> {
     }
 
     /// The server has invalidated the key of the region. `EPROTO` if there was no reason to.
-    pub(crate) fn invalidated(self: &Arc<Self>, proof: &Invalidated) -> Result<Next> {
+    pub(crate) fn invalidated(self: &Arc<Self>, proof: &Invalidated<'_>) -> Result<Next> {
         // The server was not told the key of what it only reads.
         let may = matches!(
             &*self.phase.lock(),
@@ -511,7 +522,7 @@ impl<M: Burden> Lane<M> {
     /// Invalidates the memory region by a work request, which [`Next::Invalidate`] asked for.
     pub(crate) fn invalidate(self: &Arc<Self>, qp: &QueuePair) -> Result<(), PostError> {
         let result = qp.post(self.clone(), Signal::Always, |lane, chain| chain.invalidate(&lane.region));
-        if result.is_err() {
+        if result == Err(PostError::Full) {
             let mut phase = self.phase.lock();
             if let Phase::Busy(busy @ Busy { memory: Memory::Leaving, .. }) = &mut *phase {
                 busy.memory = Memory::Stuck;

@@ -9,10 +9,6 @@ use crate::{
     usher::Usher, //
 };
 use kernel::{
-    error::code::{
-        EAGAIN,
-        ECONNABORTED, //
-    },
     prelude::*,
     sync::Arc, //
 };
@@ -25,10 +21,9 @@ use weft_rdma::{
     },
     loan::Drained,
     qp::{
-        Chain,
         Owner,
-        PostError,
         Qp,
+        QueuePair,
         Remote,
         Signal, //
     }, //
@@ -68,7 +63,8 @@ impl Line {
         }
     }
 
-    pub(crate) fn qp(&self) -> &Qp<Receiver> {
+    #[inline]
+    pub(crate) fn qp(&self) -> &QueuePair {
         &self.qp
     }
 
@@ -84,21 +80,6 @@ impl Line {
     #[inline]
     pub(crate) fn most_sges(&self) -> u32 {
         self.most_sges
-    }
-
-    /// Posts a chain. `EAGAIN` if the queue is full, `ECONNABORTED` if it is closed.
-    #[inline]
-    pub(crate) fn post<T: Owner>(
-        &self,
-        owner: &Arc<T>,
-        signal: Signal,
-        build: impl for<'o> FnOnce(&'o T, &mut Chain<'o>) -> Result,
-    ) -> Result {
-        self.qp.post(owner.clone(), signal, build).map_err(|error| match error {
-            PostError::Full => EAGAIN,
-            PostError::Closed => ECONNABORTED,
-            PostError::Failed(error) => error,
-        })
     }
 
     /// Sends an immediate that belongs to no request; does nothing if there is no room. Any context up to softirq.

@@ -88,10 +88,10 @@ impl Lanes {
         blocks: KVec<Arc<Lane<BlockMemory>>>,
     ) -> Result<Self> {
         let mut regions = KVec::with_capacity(calls.len().saturating_add(blocks.len()), GFP_KERNEL)?;
-        let indices = calls
-            .iter()
-            .map(|lane| lane.region_index())
-            .chain(blocks.iter().map(|lane| lane.region_index()));
+        let indices = Iterator::chain(
+            calls.iter().map(|lane| lane.region_index()),
+            blocks.iter().map(|lane| lane.region_index()),
+        );
         for (slot, index) in (0u16..).zip(indices) {
             regions.push((index, slot), GFP_KERNEL)?;
         }
@@ -124,7 +124,7 @@ impl Lanes {
     /// All lanes in the order of their chunks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = AnyLane<'_>> {
         let calls = self.calls.iter().map(AnyLane::Call);
-        calls.chain(self.blocks.iter().map(AnyLane::Block))
+        Iterator::chain(calls, self.blocks.iter().map(AnyLane::Block))
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) static MODULE: Global<Module> = Global::new();
 
 /// What all sessions share.
 #[pin_data]
-pub struct Module {
+pub(crate) struct Module {
     /// For what requests wait for: recovery and heartbeats.
     pub(crate) urgent: QueueHandle,
     /// For what may take long: connecting, and calling the user.

@@ -11,7 +11,7 @@ use crate::{
     link::Link,
     session::Session,
     stats::Stats,
-    sysfs::PathFiles, //
+    sysfs_path::PathFiles, //
 };
 use kernel::{
     fmt,
@@ -27,6 +27,7 @@ use kernel::{
     },
 };
 use weft::{
+    fmt::Plain,
     new_spinlock_bh,
     new_task,
     new_wait_queue,
@@ -277,6 +278,6 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let addrs = *self.addrs.lock();
-        write!(f, "{} {}", self.session, addrs)
+        f.write_fmt(fmt!("{} {}", self.session.name(), Plain(addrs.shown())))
     }
 }

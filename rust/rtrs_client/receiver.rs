@@ -27,7 +27,8 @@ use kernel::{
             Full,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        ArcBorrow, //
     }, //
 };
 use weft::{
@@ -183,7 +184,7 @@ impl Receiver {
                 result = on_lane!(lane, lane => lane.invalidate(qp));
             }
         }
-        if matches!(result, Err(PostError::Failed(_))) {
+        if matches!(result, Err(PostError::Failed(_) | PostError::Broken)) {
             self.core.fail();
         }
     }
@@ -194,7 +195,7 @@ impl Receiver {
             chain.write_imm((), Remote::NONE, HEARTBEAT_ACK)
         });
         // Without room the server hears other messages.
-        if matches!(result, Err(PostError::Failed(_))) {
+        if matches!(result, Err(PostError::Failed(_) | PostError::Broken)) {
             self.core.fail();
         }
     }
@@ -213,13 +214,12 @@ impl Receiver {
     /// Replaces a receive that was used up.
     #[inline]
     fn replace(&self, qp: &QueuePair, received: Received<'_>) {
-        let result = if received.is_empty_receive() {
-            drop(received);
-            self.replace_empty(qp)
-        } else {
-            received.repost()
+        let result = match self.core.accepted() {
+            Some(accepted) if accepted.new_rkey => received.repost(),
+            // The one receive with a buffer was for the answer of the info exchange.
+            _ => self.replace_empty(qp),
         };
-        if matches!(result, Err(PostError::Failed(_))) {
+        if matches!(result, Err(PostError::Failed(_) | PostError::Broken)) {
             self.core.fail();
         }
     }
@@ -233,7 +233,7 @@ impl Receiver {
             return Ok(());
         }
         self.used.store(0, Relaxed);
-        qp.post_empty(used)
+        qp.post_recv(used)
     }
 
     /// Tries again what found no room.
@@ -252,18 +252,18 @@ impl Receiver {
 }
 
 impl Handler for Receiver {
-    fn received(&self, qp: &QueuePair, received: Received<'_>) {
-        self.core.hear();
-        self.core.path().stats.completion(self.cpu);
-        match self.act(qp, &received) {
-            Ok(()) => self.replace(qp, received),
+    fn received(this: ArcBorrow<'_, Self>, qp: &QueuePair, received: Received<'_>) {
+        this.core.hear();
+        this.core.path().stats.completion(this.cpu);
+        match this.act(qp, &received) {
+            Ok(()) => this.replace(qp, received),
             Err(_) => {
-                if self.core.fail() {
+                if this.core.fail() {
                     pr_ratelimited!(
                         pr_err,
                         "{}: the server sent what it must not on connection {}: {:?}\n",
-                        self.core.path(),
-                        self.cid,
+                        this.core.path(),
+                        this.cid,
                         received.message()
                     );
                 }
@@ -271,20 +271,20 @@ impl Handler for Receiver {
         }
     }
 
-    fn error(&self, _qp: &QueuePair, status: WcStatus) {
-        if self.core.fail() && !status.is_flushed() {
+    fn error(this: ArcBorrow<'_, Self>, status: WcStatus) {
+        if this.core.fail() && !status.is_flushed() {
             pr_ratelimited!(
                 pr_err,
                 "{}: connection {} broke: {}\n",
-                self.core.path(),
-                self.cid,
+                this.core.path(),
+                this.cid,
                 status
             );
         }
     }
 
-    fn writable(&self, qp: &QueuePair) {
-        self.settle_debts(qp);
-        self.core.session().room();
+    fn writable(this: ArcBorrow<'_, Self>, qp: &QueuePair) {
+        this.settle_debts(qp);
+        this.core.session().room();
     }
 }

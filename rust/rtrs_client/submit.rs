@@ -10,8 +10,7 @@ use crate::{
         Cargo,
         Job, //
     },
-    session::Session,
-    user::User, //
+    session::Session, //
 };
 use kernel::{
     cpu::CpuId,

@@ -12,7 +12,6 @@ use crate::{
     sysfs_path::PathFiles, //
 };
 use kernel::{
-    fmt,
     prelude::*,
     str::CString,
     sync::Arc, //

@@ -4,7 +4,6 @@
 
 use crate::path::Path;
 use kernel::{
-    fmt,
     prelude::*,
     str::CString,
     sync::Arc, //

@@ -11,9 +11,8 @@ pub(crate) fn random() -> [u8; 16] {
         word.copy_from_slice(&random_u32().to_ne_bytes());
     }
     // The bits that say of which kind an identifier is.
-    if let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid {
-        *version = (*version & 0x0f) | 0x40;
-        *variant = (*variant & 0x3f) | 0x80;
-    }
+    let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
+    *version = (*version & 0x0f) | 0x40;
+    *variant = (*variant & 0x3f) | 0x80;
     uuid
 }

@@ -16,7 +16,6 @@ use crate::{
     session::Session, //
 };
 use kernel::{
-    prelude::*,
     sync::{
         atomic::Relaxed,
         Arc, //

@@ -69,3 +69,16 @@ pub fn local_address(net: &Net, address: &Address, scope_id: u32) -> bool {
     // or valid in this read section.
     unsafe { bindings::weft_helper_ipv6_chk_addr(net.as_raw(), &address, device) }
 }
+
+/// The index of the network interface that is called `name` now in `net`. Any context but hard interrupts.
+pub fn interface_index(net: &Net, name: &str) -> Option<u32> {
+    // One more byte than a name may have, for the terminator.
+    let mut raw = [0u8; 16];
+    if name.len() >= raw.len() || name.contains('\0') {
+        return None;
+    }
+    raw.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    // SAFETY: By the invariant of `Net` the namespace is there; the name is terminated, as checked.
+    let index = unsafe { bindings::weft_helper_ifindex_by_name(net.as_raw(), raw.as_ptr().cast()) };
+    u32::try_from(index).ok().filter(|index| *index != 0)
+}
