@@ -57,11 +57,11 @@ struct page *weft_helper_alloc_zeroed_pages(unsigned int order)
 }
 WEFT_EXPORT(alloc_zeroed_pages);
 
-void *weft_helper_page_address(struct page *page)
+void *weft_helper_rdma_page_address(struct page *page)
 {
 	return page_address(page);
 }
-WEFT_EXPORT(page_address);
+WEFT_EXPORT(rdma_page_address);
 
 u64 weft_helper_ib_dma_map_single(struct ib_device *dev, void *memory, size_t len, enum dma_data_direction dir)
 {

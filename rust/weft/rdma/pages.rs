@@ -75,7 +75,7 @@ impl Pages {
         let page = NonNull::new(unsafe { bindings::weft_helper_alloc_zeroed_pages(order) });
         let page = page.ok_or(ENOMEM)?;
         // SAFETY: Pages of the kernel have an address.
-        let memory = unsafe { bindings::weft_helper_page_address(page.as_ptr()) };
+        let memory = unsafe { bindings::weft_helper_rdma_page_address(page.as_ptr()) };
         let memory = NonNull::new(memory.cast()).ok_or(ENOMEM)?;
         // INVARIANT: Just allocated.
         let this = Self {
