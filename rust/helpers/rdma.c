@@ -39,23 +39,23 @@ WEFT_EXPORT(ib_uses_virt_dma);
 
 /* --- DMA --- */
 
-void *weft_helper_kzalloc(size_t len)
+void *weft_helper_rdma_kzalloc(size_t len)
 {
 	return kzalloc(len, GFP_KERNEL);
 }
-WEFT_EXPORT(kzalloc);
+WEFT_EXPORT(rdma_kzalloc);
 
-void weft_helper_memcpy(void *to, const void *from, size_t len)
+void weft_helper_rdma_memcpy(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
 }
-WEFT_EXPORT(memcpy);
+WEFT_EXPORT(rdma_memcpy);
 
-struct page *weft_helper_alloc_zeroed_pages(unsigned int order)
+struct page *weft_helper_rdma_alloc_zeroed_pages(unsigned int order)
 {
 	return alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_COMP, order);
 }
-WEFT_EXPORT(alloc_zeroed_pages);
+WEFT_EXPORT(rdma_alloc_zeroed_pages);
 
 void *weft_helper_rdma_page_address(struct page *page)
 {
@@ -119,32 +119,32 @@ void weft_helper_ib_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sg, 
 }
 WEFT_EXPORT(ib_dma_unmap_sg);
 
-u64 weft_helper_sg_dma_address(struct scatterlist *sg)
+u64 weft_helper_rdma_sg_dma_address(struct scatterlist *sg)
 {
 	return sg_dma_address(sg);
 }
-WEFT_EXPORT(sg_dma_address);
+WEFT_EXPORT(rdma_sg_dma_address);
 
-u32 weft_helper_sg_dma_len(struct scatterlist *sg)
+u32 weft_helper_rdma_sg_dma_len(struct scatterlist *sg)
 {
 	return sg_dma_len(sg);
 }
-WEFT_EXPORT(sg_dma_len);
+WEFT_EXPORT(rdma_sg_dma_len);
 
-void weft_helper_sg_fill_mapped(struct scatterlist *sg, struct page *page, u32 len, u64 addr)
+void weft_helper_rdma_sg_fill_mapped(struct scatterlist *sg, struct page *page, u32 len, u64 addr)
 {
 	sg_set_page(sg, page, len, 0);
 	sg_dma_address(sg) = addr;
 	sg_dma_len(sg) = len;
 }
-WEFT_EXPORT(sg_fill_mapped);
+WEFT_EXPORT(rdma_sg_fill_mapped);
 
-void weft_helper_sg_set_mapped(struct scatterlist *sg, struct page *page, u32 len, u64 addr)
+void weft_helper_rdma_sg_set_mapped(struct scatterlist *sg, struct page *page, u32 len, u64 addr)
 {
 	sg_init_table(sg, 1);
-	weft_helper_sg_fill_mapped(sg, page, len, addr);
+	weft_helper_rdma_sg_fill_mapped(sg, page, len, addr);
 }
-WEFT_EXPORT(sg_set_mapped);
+WEFT_EXPORT(rdma_sg_set_mapped);
 
 /* --- Queues --- */
 

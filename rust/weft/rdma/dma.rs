@@ -156,7 +156,7 @@ impl<D: Direction> DmaBuf<D> {
         }
         let device = device.enter()?;
         // SAFETY: Allocates, or gives null.
-        let memory = unsafe { bindings::weft_helper_kzalloc(len) }.cast::<u8>();
+        let memory = unsafe { bindings::weft_helper_rdma_kzalloc(len) }.cast::<u8>();
         if memory.is_null() {
             return Err(ENOMEM);
         }

@@ -394,8 +394,8 @@ impl<'o> Lent<'o> {
             // SAFETY: By the type invariants it is a mapped entry.
             let (addr, len) = unsafe {
                 (
-                    bindings::weft_helper_sg_dma_address(entry),
-                    bindings::weft_helper_sg_dma_len(entry),
+                    bindings::weft_helper_rdma_sg_dma_address(entry),
+                    bindings::weft_helper_rdma_sg_dma_len(entry),
                 )
             };
             // INVARIANT: By the type invariants, mapped for `'o`.

@@ -72,7 +72,7 @@ impl Pages {
             return Err(EINVAL);
         }
         // SAFETY: Allocates, or gives null.
-        let page = NonNull::new(unsafe { bindings::weft_helper_alloc_zeroed_pages(order) });
+        let page = NonNull::new(unsafe { bindings::weft_helper_rdma_alloc_zeroed_pages(order) });
         let page = page.ok_or(ENOMEM)?;
         // SAFETY: Pages of the kernel have an address.
         let memory = unsafe { bindings::weft_helper_rdma_page_address(page.as_ptr()) };
@@ -100,7 +100,7 @@ impl Pages {
         inside(offset, out.len(), self.len)?;
         // SAFETY: The range is inside the block, and `out` is not part of it, as there are no references to that.
         unsafe {
-            bindings::weft_helper_memcpy(
+            bindings::weft_helper_rdma_memcpy(
                 out.as_mut_ptr().cast(),
                 self.memory.as_ptr().add(offset).cast(),
                 out.len(),
@@ -115,7 +115,7 @@ impl Pages {
         inside(offset, bytes.len(), self.len)?;
         // SAFETY: As in `copy_out`.
         unsafe {
-            bindings::weft_helper_memcpy(
+            bindings::weft_helper_rdma_memcpy(
                 self.memory.as_ptr().add(offset).cast(),
                 bytes.as_ptr().cast(),
                 bytes.len(),
@@ -198,7 +198,9 @@ impl MappedPages {
         let entry = UnsafeCell::new(bindings::scatterlist::default());
         let len = u32::try_from(pages.len)?;
         // SAFETY: The entry is valid for writes.
-        unsafe { bindings::weft_helper_sg_set_mapped(entry.get(), pages.page.as_ptr(), len, addr) };
+        unsafe {
+            bindings::weft_helper_rdma_sg_set_mapped(entry.get(), pages.page.as_ptr(), len, addr)
+        };
         // INVARIANT: Just mapped and described.
         Ok(Self {
             pages,
@@ -332,7 +334,7 @@ impl MappedList {
             let len = u32::try_from(block.pages.len)?;
             // SAFETY: The entry is valid for writes.
             unsafe {
-                bindings::weft_helper_sg_fill_mapped(
+                bindings::weft_helper_rdma_sg_fill_mapped(
                     entry,
                     block.pages.page.as_ptr(),
                     len,
