@@ -50,7 +50,18 @@ impl PathAddrs {
     /// `port` is the server's. An interface in a link-local address is looked up in the initial network namespace.
     pub fn parse(text: &[u8], port: u16) -> Result<Self, PathError> {
         let text = from_utf8(text).map_err(|_| PathError::Destination(AddrError::Kind))?;
-        let path = PathText::parse(text)?;
+        Self::look_up(&PathText::parse(text)?, port)
+    }
+
+    /// The addresses that were typed, with their interfaces looked up; `EINVAL` if there is no such interface.
+    pub fn resolve(path: &PathText<'_>, port: u16) -> Result<Self> {
+        Self::look_up(path, port).map_err(|error| {
+            pr_err!("{}\n", Plain(error));
+            EINVAL
+        })
+    }
+
+    fn look_up(path: &PathText<'_>, port: u16) -> Result<Self, PathError> {
         let src = path.src.map(|src| resolve(&src).map_err(PathError::Source)).transpose()?;
         let dst = resolve(&path.dst).map_err(PathError::Destination)?;
         Ok(Self {
