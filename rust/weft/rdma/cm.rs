@@ -50,7 +50,6 @@ pub use owner::{
     CmId,
     Locked, //
 };
-#[allow(unused_imports)]
 pub(crate) use token::IdQp;
 pub use token::{
     ConnParam,

@@ -79,7 +79,8 @@ pub enum Event<'a> {
 /// What the peer has said about a connection that it accepts.
 #[derive(Debug)]
 pub struct Connection<'a> {
-    /// Its data, with zeros behind it: the room that a message has for data is always seen whole.
+    /// What it has put into its message. The message does not say how much that is, so this is all the room that it has
+    /// for data: 196 bytes, as a rule with zeros at the end.
     pub private_data: &'a [u8],
     /// How many reads and atomics it serves at a time.
     pub responder_resources: u8,
@@ -94,14 +95,15 @@ pub struct Rejected<'a> {
     pub reason: i32,
     /// What the code means.
     pub message: &'static CStr,
-    /// Data that the peer itself has sent, as in [`Connection`]; empty if the connection managers rejected it.
+    /// What the peer has put into its message, as in [`Connection`], 148 bytes; empty if the reason is one of the
+    /// connection manager's.
     pub private_data: &'a [u8],
 }
 
 /// What the peer asks for.
 #[derive(Debug)]
 pub struct ConnectRequest<'a> {
-    /// Its data, as in [`Connection`].
+    /// What it has put into its message, as in [`Connection`]: 56 bytes between IP addresses, 92 between InfiniBand ones.
     pub private_data: &'a [u8],
     /// How many reads and atomics it serves at a time.
     pub responder_resources: u8,

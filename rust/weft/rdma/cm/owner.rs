@@ -99,7 +99,7 @@ impl CmId {
 
     /// Gives the id its local address. Port zero means any free one.
     ///
-    /// `EADDRINUSE` if another id has it, `EADDRNOTAVAIL` or `ENODEV` if no device has it, `EINVAL` if the id has one.
+    /// `EADDRINUSE` or `EADDRNOTAVAIL` if another id has it, `ENODEV` if no device has it, `EACCES` for a low port, `EINVAL` if the id has one.
     pub fn bind_addr(&self, addr: &Addr) -> Result {
         let token = self.lock()?;
         token.require(Phase::New)?;
