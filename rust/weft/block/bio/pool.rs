@@ -291,10 +291,12 @@ impl<D: Done> PoolHandle<D> {
             // SAFETY: As promised by the caller.
             let bio = unsafe { self.alloc(bdev, command, 0, (sector, sectors)) };
             if let Some(previous) = last {
-                // SAFETY: Both are ours; the previous one is complete.
-                unsafe { bindings::bio_chain_and_submit(previous.as_ptr(), bio.as_ptr()) };
-                // SAFETY: This is process context.
-                unsafe { bindings::weft_helper_cond_resched() };
+                // SAFETY: Both are ours; the previous one has all it needs. This is process context.
+                unsafe {
+                    bindings::bio_chain(previous.as_ptr(), bio.as_ptr());
+                    bindings::submit_bio(previous.as_ptr());
+                    bindings::weft_helper_cond_resched();
+                }
             }
             sector += sectors;
             left -= sectors;
