@@ -97,6 +97,17 @@ void weft_helper_queue_limits_start_update(struct request_queue *q, struct queue
 }
 WEFT_EXPORT(queue_limits_start_update);
 
+bool weft_helper_tag_set_is_used(struct blk_mq_tag_set *set)
+{
+	bool used;
+
+	mutex_lock(&set->tag_list_lock);
+	used = !list_empty(&set->tag_list);
+	mutex_unlock(&set->tag_list_lock);
+	return used;
+}
+WEFT_EXPORT(tag_set_is_used);
+
 struct kobject *weft_helper_disk_kobj(struct gendisk *disk)
 {
 	return &disk_to_dev(disk)->kobj;

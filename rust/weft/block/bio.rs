@@ -39,7 +39,7 @@ pub use self::{
 pub struct Command {
     /// The operation.
     pub op: Op,
-    /// How: FUA and PREFLUSH are for writes, NOUNMAP is for writing zeroes.
+    /// How: FUA and PREFLUSH are for writes, NOUNMAP is for writing zeroes. A flush takes no notice of them.
     pub flags: Flags,
     /// Where it starts; 0 for a flush.
     pub sector: u64,

@@ -23,11 +23,11 @@ use kernel::prelude::*;
 ///
 /// `EINVAL` if it cannot be meant, `EROFS` if the device must not be changed, `EOPNOTSUPP` if it cannot do that.
 pub(super) fn check(bdev: &Bdev, command: &Command, data: Option<&Data>) -> Result<u16> {
-    flags(command)?;
     if command.op == Op::Flush {
         let nothing = command.bytes == 0 && command.sector == 0 && data.is_none();
         return if nothing { Ok(0) } else { Err(EINVAL) };
     }
+    flags(command)?;
     range(bdev, command)?;
     if command.op.changes() && (bdev.mode() != Mode::Write || bdev.is_read_only()) {
         return Err(EROFS);

@@ -22,6 +22,8 @@ pub struct Run {
 
 /// Memory that devices may read and write at any time.
 ///
+/// The last reference may be dropped at the end of an I/O, which is in any context: its drop must not sleep.
+///
 /// # Safety
 ///
 /// [`BioPages::run`] must give the same runs each time, nothing after the last of them, and all of it must stay

@@ -18,7 +18,9 @@ use kernel::{
     prelude::*,
     sync::Arc,
     time::{
+        delay::fsleep,
         msecs_to_jiffies,
+        Delta,
         Msecs, //
     },
     types::Opaque, //
@@ -103,7 +105,7 @@ impl Shape {
     }
 }
 
-/// Tags, the requests that go with them, and what the disks that use them share.
+/// Tags, the requests that go with them, and what the disks that use them share. Dropping the last reference sleeps.
 ///
 /// # Invariants
 ///
@@ -238,10 +240,19 @@ impl<T: Operations> TagSet<T> {
     }
 }
 
+/// How often the drop of a tag set looks whether it is still used, in milliseconds.
+const POLL_MS: i64 = 20;
+
 #[pinned_drop]
 impl<T: Operations> PinnedDrop for TagSet<T> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariants the set is allocated. No disk uses it: each holds a reference.
+        // Disks hold a reference until they are removed. But one that could not be shown leaves the set when its last
+        // reference is gone, which with `DEBUG_KOBJECT_RELEASE` is a few seconds later.
+        // SAFETY: By the type invariants the set is allocated.
+        while unsafe { bindings::weft_helper_tag_set_is_used(self.set.get()) } {
+            fsleep(Delta::from_millis(POLL_MS));
+        }
+        // SAFETY: As above, and no disk uses it.
         unsafe { bindings::blk_mq_free_tag_set(self.set.get()) };
     }
 }
