@@ -22,7 +22,8 @@
 //! A connection request brings a new id, as a [`NewId`]. It becomes a `CmId` by [`NewId::accept_with`]; otherwise the
 //! connection manager destroys it when the handler returns.
 //!
-//! Locking: the mutexes of two ids are never held by one task. What would do so fails with `EDEADLK`.
+//! Locking: the mutexes of two ids are never held by one task. What would do so fails with `EDEADLK`. To lock an id or
+//! to drop one waits for its handler, so neither may be done under a lock that a handler takes, of any id.
 //!
 //! Removal of a device: the library is removed from a device before the connection manager is. First the
 //! [`Watcher`](crate::watch::Watcher)s are told, and drop all they have on the device, ids too. Then the connection

@@ -38,9 +38,7 @@ pub trait CmHandler: Send + Sync + 'static {
     ///
     /// The mutex held is that of the new id. Requests that come over different devices are told of at the same time.
     /// A request that is neither accepted nor rejected is rejected without data when this returns.
-    fn connect_request(self: Arc<Self>, new: NewId<'_>, request: ConnectRequest<'_>) {
-        drop((new, request));
-    }
+    fn connect_request(self: Arc<Self>, _new: NewId<'_>, _request: ConnectRequest<'_>) {}
 }
 
 /// What has happened to an id.

@@ -208,13 +208,11 @@ impl<'a> Token<'a> {
     ///
     /// Does nothing but set the error state if there is no connection (any more). `EINVAL` if none was asked for.
     pub fn disconnect(&self) -> Result {
-        match self.phase() {
-            // SAFETY: The id is valid. Its mutex is held, so it does not connect at the same time.
-            Phase::Connecting | Phase::Answered => {
-                to_result(unsafe { bindings::rdma_disconnect(self.as_raw()) })
-            }
-            _ => Err(EINVAL),
+        if !matches!(self.phase(), Phase::Connecting | Phase::Answered) {
+            return Err(EINVAL);
         }
+        // SAFETY: The id is valid. Its mutex is held, so it does not connect at the same time.
+        to_result(unsafe { bindings::rdma_disconnect(self.as_raw()) })
     }
 
     fn require_qp(&self) -> Result {
@@ -251,11 +249,10 @@ impl<'a> Token<'a> {
             return Err(EBUSY);
         }
         // SAFETY: The id is valid, has no queue pair, and its mutex is held; the rest the caller promises.
-        let result =
-            to_result(unsafe { bindings::rdma_create_qp(self.as_raw(), pd.as_ptr(), attr) });
+        let created = unsafe { bindings::rdma_create_qp(self.as_raw(), pd.as_ptr(), attr) };
         // SAFETY: The id is valid. Nobody changes the field: that takes an `IdQp` or `has_qp`.
         let qp = NonNull::new(unsafe { (*self.as_raw()).qp });
-        match (result, qp) {
+        match (to_result(created), qp) {
             // INVARIANT: Just created, with `has_qp` set.
             (Ok(()), Some(qp)) => Ok(IdQp { qp, id }),
             (result, _) => {
