@@ -47,6 +47,8 @@ const MODE: u16 = 0o444;
 ///
 /// let port = params::port_nr.value();
 /// ```
+// `crate` is the crate that uses the macro: `module!` defines `LocalModule` there.
+#[allow(clippy::crate_in_macro_def)]
 #[macro_export]
 macro_rules! module_params {
     ($($(#[$attr:meta])* $name:ident : $type:ident $(< $len:literal >)? = $default:expr, $about:literal;)*) => {
@@ -80,7 +82,6 @@ macro_rules! module_params {
     (@type u16 $name:ident $about:literal) => {
         $crate::module_params! { @register $name "ushort" $about $name }
     };
-    // `crate` is the crate that uses the macro: `module!` defines `LocalModule` there.
     (@register $name:ident $type:literal $about:literal $param:ident) => {
         #[link_section = "__param"]
         #[used(compiler)]

@@ -117,8 +117,7 @@ impl Registration {
     #[inline(never)]
     fn new(name: &CStr) -> Result<Self> {
         check_name(name)?;
-        // SAFETY: May be called at any time.
-        if unsafe { class_is_taken(name) } {
+        if class_is_taken(name) {
             return Err(EEXIST);
         }
         let name = CString::try_from(name)?;
@@ -167,23 +166,20 @@ impl RawClass {
 }
 
 /// Whether there is a `/sys/class/<name>`. C would print the stack if it were asked to make another.
-///
-/// # Safety
-///
-/// Sleeps.
-unsafe fn class_is_taken(name: &CStr) -> bool {
-    // SAFETY: `/sys/kernel` is always there, and so is what it is in; both have no namespaces.
+fn class_is_taken(name: &CStr) -> bool {
+    // SAFETY: `/sys/kernel` is always there, and so is what it is in; that has no namespaces.
     let classes = unsafe {
         let root = (*(*bindings::kernel_kobj).sd).__parent;
         bindings::kernfs_find_and_get_ns(root, c"class".as_char_ptr(), ptr::null())
     };
-    // SAFETY: `/sys/class` has no namespaces, and the reference is ours.
-    !classes.is_null()
-        && unsafe {
-            let taken = is_taken(classes, name);
-            bindings::kernfs_put(classes);
-            taken
-        }
+    if classes.is_null() {
+        return false;
+    }
+    // SAFETY: `/sys/class` has no namespaces.
+    let taken = unsafe { is_taken(classes, name) };
+    // SAFETY: The reference is ours.
+    unsafe { bindings::kernfs_put(classes) };
+    taken
 }
 
 /// A name in [`Registered::names`].

@@ -101,6 +101,8 @@ impl Raw {
     /// Not inline: what C calls must be in this module.
     #[inline(never)]
     fn new(kind: Kind, name: &'static CStr, mode: u16, key: *mut bindings::lock_class_key) -> Self {
+        // With lockdep there are more fields.
+        #[allow(clippy::needless_update)]
         let mut attr = bindings::attribute {
             name: name.as_char_ptr(),
             mode,
