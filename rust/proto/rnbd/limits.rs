@@ -154,11 +154,15 @@ impl Device {
 
     /// Whether a disk that was built from `before` can go on with this.
     ///
-    /// Capacity and longest ranges may change; with another logical block size what is above the disk would be lost.
+    /// Capacity and longest ranges may change. With another logical block size what is above the disk would be lost; with
+    /// a volatile cache where there was none, nobody would ever flush it.
     pub fn continues(&self, before: &Self) -> Result<(), OpenError> {
         let (was, is) = (before.logical_block_size, self.logical_block_size);
         if was != is {
             return Err(OpenError::BlockSizeChanged { was, is });
+        }
+        if before.cache == Cache::Safe && self.cache != Cache::Safe {
+            return Err(OpenError::CacheAppeared);
         }
         Ok(())
     }
@@ -296,6 +300,8 @@ pub enum OpenError {
         /// Size now, in bytes.
         is: u32,
     },
+    /// A volatile cache that the disk knows nothing of.
+    CacheAppeared,
 }
 
 impl fmt::Display for OpenError {
@@ -316,6 +322,7 @@ impl fmt::Display for OpenError {
             ),
             Self::Capacity { sectors } => write!(f, "device has {sectors} sectors, at most {MAX_SECTORS} are possible"),
             Self::BlockSizeChanged { was, is } => write!(f, "logical block size changed from {was} to {is}"),
+            Self::CacheAppeared => f.write_str("device has a volatile cache now, which it had not before"),
         }
     }
 }
