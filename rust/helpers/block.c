@@ -3,6 +3,7 @@
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/fs_struct.h>
 #include <linux/hdreg.h>
 #include <linux/sched.h>
 
@@ -140,6 +141,17 @@ void weft_helper_set_geometry(struct hd_geometry *geo, unsigned char heads, unsi
 	geo->cylinders = cylinders;
 }
 WEFT_EXPORT(set_geometry);
+
+/* A kernel thread has no root directory of its own. */
+struct file *weft_helper_bdev_file_open_by_path(const char *path, blk_mode_t mode)
+{
+	if (!(current->flags & PF_KTHREAD))
+		return bdev_file_open_by_path(path, mode, NULL, NULL);
+	scoped_with_init_fs()
+		return bdev_file_open_by_path(path, mode, NULL, NULL);
+	unreachable();
+}
+WEFT_EXPORT(bdev_file_open_by_path);
 
 struct gendisk *weft_helper_bdev_disk(struct block_device *bdev)
 {

@@ -9,10 +9,7 @@ use crate::{
     sysfs::KobjRef, //
 };
 use core::{
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr::NonNull,
     str, //
 };
 use kernel::{
@@ -68,7 +65,8 @@ unsafe impl Send for Bdev {}
 unsafe impl Sync for Bdev {}
 
 impl Bdev {
-    /// Opens the device with this path name, as seen by the calling task. Sleeps.
+    /// Opens the device with this path name, as seen by the calling task or, if that is a thread of the kernel, by the
+    /// first process. Sleeps.
     ///
     /// Others may have it open as well. Errors are those of opening it: `ENOENT`, `ENOTBLK`, `ENXIO`, `EACCES`,
     /// `EBUSY` and others. C: `bdev_file_open_by_path`.
@@ -77,14 +75,9 @@ impl Bdev {
             Mode::Read => bindings::WEFT_BLK_OPEN_READ,
             Mode::Write => bindings::WEFT_BLK_OPEN_READ | bindings::WEFT_BLK_OPEN_WRITE,
         };
-        // SAFETY: The path is a valid string; no holder is given.
+        // SAFETY: The path is a valid string.
         let file = from_err_ptr(unsafe {
-            bindings::bdev_file_open_by_path(
-                path.as_char_ptr(),
-                flags,
-                ptr::null_mut(),
-                ptr::null(),
-            )
+            bindings::weft_helper_bdev_file_open_by_path(path.as_char_ptr(), flags)
         })?;
         // SAFETY: An open file of a block device.
         let bdev = unsafe { bindings::file_bdev(file) };
