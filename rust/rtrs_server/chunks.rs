@@ -113,7 +113,7 @@ impl Claim {
 
     /// The next request that waited for `chunk`, if the chunk is free.
     pub(crate) fn next(session: &Session, chunk: ChunkId) -> Option<Self> {
-        session.chunks.get(chunk)?.lock().next().map(Self)
+        session.chunks.get(chunk)?.lock().take_next().map(Self)
     }
 
     /// The connection of the request.

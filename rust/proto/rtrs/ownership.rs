@@ -85,14 +85,14 @@ impl<R> Chunk<R> {
         }
     }
 
-    /// The owner lets go of the chunk. Whether a request waits, which [`Self::next`] gives out.
+    /// The owner lets go of the chunk. Whether a request waits, which [`Self::take_next`] gives out.
     pub fn release(&mut self) -> bool {
         self.owner = None;
         self.waiting.is_some()
     }
 
     /// Takes the request that waited, which owns the chunk from now on; `None` if there is none or the chunk is owned.
-    pub fn next(&mut self) -> Option<R> {
+    pub fn take_next(&mut self) -> Option<R> {
         if self.owner.is_some() {
             return None;
         }
@@ -133,7 +133,7 @@ mod tests {
         let mut chunk = Chunk::new();
         assert_eq!(chunk.claim(1, "first"), Claim::Granted("first"));
         assert_eq!(chunk.claim(2, "again"), Claim::Waits { superseded: None });
-        assert_eq!(chunk.next(), None);
+        assert_eq!(chunk.take_next(), None);
         assert!(chunk.release());
         // Nobody overtakes what waits.
         assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
                 superseded: Some("again")
             }
         );
-        assert_eq!(chunk.next(), Some("later"));
+        assert_eq!(chunk.take_next(), Some("later"));
         assert_eq!(chunk.claim(3, "twice"), Claim::Refused("twice"));
         assert!(!chunk.release());
     }
@@ -161,7 +161,7 @@ mod tests {
         );
         assert_eq!(chunk.claim(1, 10), Claim::Refused(10));
         assert!(chunk.release());
-        assert_eq!(chunk.next(), Some(3));
+        assert_eq!(chunk.take_next(), Some(3));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         chunk.answering();
         assert_eq!(chunk.claim(1, "next"), Claim::Waits { superseded: None });
         assert!(chunk.release());
-        assert_eq!(chunk.next(), Some("next"));
+        assert_eq!(chunk.take_next(), Some("next"));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Replay {
                 assert_eq!(info::request(&name).as_bytes(), event.bytes);
             }
             (false, "send") if event.imm.is_none() => self.info(&event.bytes),
-            (true, "write") => self.from_client(event),
+            (true, "write") => self.request(event),
             (false, "invalidate") => self.pending.as_mut().unwrap().invalidated = Some(event.rkey),
             (false, "write") if event.imm.is_none() => {
                 let pending = self.pending.as_mut().unwrap();
@@ -132,7 +132,7 @@ impl Replay {
                 });
                 pending.data = Some(event.bytes.clone());
             }
-            (false, _) => self.from_server(event),
+            (false, _) => self.answer(event),
             (true, kind) => panic!("{kind}"),
         }
     }
@@ -171,7 +171,7 @@ impl Replay {
         assert_eq!(&bytes[..8], info::response_header(descriptors).as_bytes());
     }
 
-    fn from_client(&mut self, event: &Event) {
+    fn request(&mut self, event: &Event) {
         let imm = event.imm.unwrap();
         let (chunk, off) = match ToServer::parse(&self.geometry(), imm).unwrap() {
             ToServer::Request { chunk, off } => (chunk, off),
@@ -246,7 +246,7 @@ impl Replay {
         self.operations.push(name);
     }
 
-    fn from_server(&mut self, event: &Event) {
+    fn answer(&mut self, event: &Event) {
         let imm = event.imm.unwrap();
         let incoming = match &event.kind[..] {
             "send" => Incoming::parse_send(&self.geometry(), self.new_rkey(), imm, &event.bytes),
