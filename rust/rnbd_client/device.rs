@@ -310,6 +310,12 @@ impl Device {
             let _ = self.unmap(Unmap::Force, None);
             return Err(error);
         }
+        pr_info!(
+            "{}: mapped as {}, {} sectors\n",
+            self,
+            self.access.name(),
+            offer.capacity
+        );
         Ok(())
     }
 

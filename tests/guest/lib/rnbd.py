@@ -19,8 +19,8 @@ RAM_MIB = 64
 def set_up_fabric(address=ADDRESS):
     """A soft-RoCE device on an interface that leads nowhere: both ends are this machine."""
     g.run("modprobe", "rdma_rxe")
-    g.ip("link add dummy0 type dummy", f"address add {address}/24 dev dummy0", "link set dummy0 up")
-    g.run("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "dummy0")
+    g.ip("link add fabric0 type dummy", f"address add {address}/24 dev fabric0", "link set fabric0 up")
+    g.run("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "fabric0")
 
 
 def set_up(*server_options, disks=1):
