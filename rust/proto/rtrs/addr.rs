@@ -65,6 +65,8 @@ impl Addr {
 
 impl fmt::Display for Addr {
     /// The form that C writes: IPv6 shortened and without interface, InfiniBand in full.
+    ///
+    /// Except that C writes the end of an ISATAP address like an IPv4 one; both forms are read alike.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::V4(addr) => write!(f, "ip:{addr}"),

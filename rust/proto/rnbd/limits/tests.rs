@@ -225,7 +225,8 @@ fn remapping() {
         other.continues(&before),
         Err(OpenError::BlockSizeChanged { was: 512, is: 4096 })
     );
-    let [safe, cached] = [Cache::Safe, Cache::VolatileWithFua].map(|cache| Device { cache, ..before });
+    let [safe, cached] =
+        [Cache::Safe, Cache::VolatileWithFua].map(|cache| Device { cache, ..before });
     assert_eq!(safe.continues(&cached), Ok(()));
     assert_eq!(cached.continues(&safe), Err(OpenError::CacheAppeared));
 }

@@ -89,7 +89,7 @@ impl Placement {
         self.remote_off
     }
 
-    /// Offset of the header in the chunk, for [`imm::request`](super::imm::request).
+    /// Offset of the header in the chunk, for [`imm::request`](crate::rtrs::imm::request).
     #[inline]
     pub fn header_off(&self) -> u32 {
         self.header_off
