@@ -25,17 +25,19 @@
 //!
 //! What is not taken out is dropped with the region, after that was deregistered.
 
+mod access;
 mod keys;
+mod registered;
 
+pub use access::{
+    Access,
+    Kind, //
+};
 pub use keys::Invalidated;
+pub use registered::Registered;
 
 use crate::{
     bindings,
-    device::Device,
-    dma::{
-        Lkey,
-        Sge, //
-    },
     loan::{
         Cell,
         Pledge,
@@ -48,10 +50,7 @@ use crate::{
     },
     pages::Mapped,
     pd::Pd,
-    qp::{
-        Chain,
-        Remote, //
-    },
+    qp::Chain, //
 };
 use keys::Keys;
 
@@ -84,42 +83,6 @@ const INVALIDATING: u32 = FIRST_OWN + 1;
 const POISONED: u32 = FIRST_OWN + 2;
 /// The region was deregistered.
 const DEAD: u32 = FIRST_OWN + 3;
-
-/// What memory a region takes; `enum ib_mr_type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Segments that fill pages, but for the beginning of the first and the end of the last.
-    Pages,
-    /// Any segments. Needs [`Limits::sg_gaps`](crate::device::Limits::sg_gaps).
-    Gaps,
-}
-
-/// Who may do what with registered memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// The peer may write it.
-    RemoteWrite,
-    /// The peer may read it.
-    RemoteRead,
-    /// Work requests of the queue pair may read it, through [`Registered::sge`].
-    Local,
-}
-
-impl Access {
-    #[inline]
-    fn flags(self) -> ffi::c_int {
-        let flags = match self {
-            Self::RemoteWrite => {
-                bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
-                    | bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
-            }
-            Self::RemoteRead => bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
-            Self::Local => 0,
-        };
-        // CAST: Small bits.
-        flags as ffi::c_int
-    }
-}
 
 /// A memory region, and the memory in it. See the [module](self) for what happens to it.
 ///
@@ -162,12 +125,9 @@ impl<M: Mapped> Mr<M> {
         if pd.device().is_gone() {
             return Err(ENODEV);
         }
-        let kind = match kind {
-            Kind::Pages => bindings::ib_mr_type_IB_MR_TYPE_MEM_REG,
-            Kind::Gaps => bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS,
-        };
         // SAFETY: The domain is there, and keeps its device.
-        let raw = from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind, max_pages) })?;
+        let raw =
+            from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind.as_raw(), max_pages) })?;
         // SAFETY: Just allocated.
         let rkey = unsafe { (*raw).rkey };
         // INVARIANT: Nothing is in it.
@@ -265,28 +225,40 @@ impl<M: Mapped> Mr<M> {
         }
         // SAFETY: As above.
         let raw = unsafe { *self.raw.get() };
+        // SAFETY: We hold it, unregistered.
+        let registered = unsafe { self.renew(raw) };
+        chain.pledge(pledge)?;
+        chain.add_register(raw, registered.remote().rkey, access.flags())?;
+        Ok(registered)
+    }
+
+    /// Goes on to the next key.
+    ///
+    /// # Safety
+    ///
+    /// To be called by whoever holds the region, when it is not registered, with its `raw`; a chain is to register it.
+    #[inline]
+    unsafe fn renew(&self, raw: *mut bindings::ib_mr) -> Registered<'_> {
         // SAFETY: By the type invariants it is there, and nobody uses the old key.
-        let (key, lkey, addr, len) = unsafe {
+        let (rkey, lkey, addr, len) = unsafe {
             bindings::weft_helper_ib_next_key(raw);
             ((*raw).rkey, (*raw).lkey, (*raw).iova, (*raw).length)
         };
-        // SAFETY: We hold it.
-        unsafe { (*self.keys.get()).next(key, &self.pd) };
+        // SAFETY: The caller holds it.
+        unsafe { (*self.keys.get()).next(rkey, &self.pd) };
         // ORDERING: A number.
-        self.rkey.store(key, Relaxed);
-        chain.pledge(pledge)?;
-        chain.add_register(raw, key, access.flags())?;
+        self.rkey.store(rkey, Relaxed);
         // INVARIANT: The memory is in the table and stays at least until the chain is over, since the state is
         // `REGISTERED` then.
-        Ok(Registered {
-            rkey: key,
+        Registered {
+            rkey,
             lkey,
             addr,
             len,
             pd: self.pd.as_raw(),
             device: Arc::as_ptr(self.pd.device()),
             _region: PhantomData,
-        })
+        }
     }
 
     /// Adds the invalidation to a chain.
@@ -408,58 +380,5 @@ impl<M: Mapped> Drop for Mr<M> {
         // SAFETY: We have the only reference. The chains that use it are over, as they keep their owner, in which the
         // region was. The memory is dropped after this.
         unsafe { self.deregister() };
-    }
-}
-
-/// Memory that a chain registers.
-///
-/// # Invariants
-///
-/// `addr` and `len` are in a region of `pd`, on `device`, with these keys, for work requests after its registration.
-/// The memory stays mapped at least for `'o`.
-#[derive(Clone, Copy)]
-pub struct Registered<'o> {
-    rkey: u32,
-    lkey: u32,
-    addr: u64,
-    len: u64,
-    pd: *const bindings::ib_pd,
-    device: *const Device,
-    _region: PhantomData<&'o ()>,
-}
-
-impl<'o> Registered<'o> {
-    /// What the peer is to be told: where the memory is, and its key.
-    #[inline]
-    pub fn remote(&self) -> Remote {
-        Remote {
-            addr: self.addr,
-            rkey: self.rkey,
-        }
-    }
-
-    /// Its size in bytes.
-    #[inline]
-    #[allow(clippy::len_without_is_empty)] // Never empty.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// The piece from `offset` on with `len` bytes, for a work request of the same chain to read. `EINVAL` if it is
-    /// not inside.
-    #[inline]
-    pub fn sge(&self, offset: u64, len: u32) -> Result<Sge<'o>> {
-        match offset.checked_add(u64::from(len)) {
-            Some(end) if end <= self.len => {}
-            _ => return Err(EINVAL),
-        }
-        // INVARIANT: Inside the region.
-        Ok(Sge {
-            addr: self.addr.wrapping_add(offset),
-            len,
-            lkey: Lkey::Region(self.lkey, self.pd),
-            device: self.device,
-            _mapping: PhantomData,
-        })
     }
 }

@@ -6,15 +6,19 @@
 //! the owner's borrow, which is longer than the hardware's use of it: see [`qp`](super).
 
 use super::{
+    gather::{
+        Gather,
+        Gathering, //
+    },
     ring::SlotKeys,
+    wr::{
+        send_wr,
+        Wr, //
+    },
     QueuePair, //
 };
 use crate::{
     bindings,
-    dma::{
-        Lkey,
-        Sge, //
-    },
     loan::{
         Lent,
         Loan,
@@ -29,16 +33,12 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
-    mem::{
-        ManuallyDrop,
-        MaybeUninit, //
-    },
+    mem::MaybeUninit,
     ptr, //
 };
 use kernel::{
     ffi,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
 /// Work requests of one chain.
@@ -58,96 +58,6 @@ pub struct Remote {
 impl Remote {
     /// No memory: for writes of nothing.
     pub const NONE: Self = Self { addr: 0, rkey: 0 };
-}
-
-/// Something that gives scatter-gather entries, in order: an [`Sge`], lent memory ([`Lent`]), nothing (`()`), or a
-/// pair of these.
-pub trait Gather<'o> {
-    /// Adds the entries to `out`. `EINVAL` if there are too many.
-    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result;
-}
-
-impl<'o> Gather<'o> for () {
-    #[inline]
-    fn gather(self, _out: &mut Gathering<'_, 'o>) -> Result {
-        Ok(())
-    }
-}
-
-impl<'o> Gather<'o> for Sge<'o> {
-    #[inline]
-    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
-        out.add(self)
-    }
-}
-
-impl<'o> Gather<'o> for Lent<'o> {
-    #[inline]
-    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
-        self.each(|sge| out.add(sge))
-    }
-}
-
-impl<'o, A: Gather<'o>, B: Gather<'o>> Gather<'o> for (A, B) {
-    #[inline]
-    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
-        self.0.gather(out)?;
-        self.1.gather(out)
-    }
-}
-
-impl<'o, A: Gather<'o>> Gather<'o> for Option<A> {
-    #[inline]
-    fn gather(self, out: &mut Gathering<'_, 'o>) -> Result {
-        self.map_or(Ok(()), |some| some.gather(out))
-    }
-}
-
-/// Collects the scatter-gather entries of one work request.
-pub struct Gathering<'a, 'o> {
-    chain: &'a mut Chain<'o>,
-    first: usize,
-}
-
-impl<'o> Gathering<'_, 'o> {
-    /// Adds one. Empty ones are left out. `EINVAL` if there are too many, or it is of another device or domain.
-    #[inline]
-    pub fn add(&mut self, sge: Sge<'o>) -> Result {
-        if sge.is_empty() {
-            return Ok(());
-        }
-        let chain = &mut *self.chain;
-        let lkey = match sge.lkey {
-            Lkey::Dma => chain.lkey,
-            Lkey::Region(lkey, pd) if ptr::eq(pd, chain.qp.pd().as_raw()) => lkey,
-            Lkey::Region(..) => return Err(EINVAL),
-        };
-        if !ptr::eq(sge.device, Arc::as_ptr(chain.qp.device())) {
-            return Err(EINVAL);
-        }
-        let at = chain.sges.get_mut(chain.sge_count).ok_or(EINVAL)?;
-        at.write(bindings::ib_sge {
-            addr: sge.addr,
-            length: sge.len,
-            lkey,
-        });
-        chain.sge_count += 1;
-        Ok(())
-    }
-
-    /// How many there are.
-    #[inline]
-    fn count(&self) -> usize {
-        self.chain.sge_count - self.first
-    }
-}
-
-/// Room for any kind of work request. All begin with an `ib_send_wr`.
-#[repr(C)]
-union Wr {
-    send: ManuallyDrop<bindings::ib_send_wr>,
-    rdma: ManuallyDrop<bindings::ib_rdma_wr>,
-    reg: ManuallyDrop<bindings::ib_reg_wr>,
 }
 
 /// Work requests for one queue pair, in the order in which they are done.
@@ -273,6 +183,28 @@ impl<'o> Chain<'o> {
         self.qp
     }
 
+    /// The key of all mapped memory.
+    #[inline]
+    pub(super) fn dma_lkey(&self) -> u32 {
+        self.lkey
+    }
+
+    /// How many scatter-gather entries there are.
+    #[inline]
+    pub(super) fn sges(&self) -> usize {
+        self.sge_count
+    }
+
+    /// Adds a scatter-gather entry. `EINVAL` if there are too many.
+    #[inline]
+    pub(super) fn add_sge(&mut self, sge: bindings::ib_sge) -> Result {
+        let at = self.sges.get_mut(self.sge_count).ok_or(EINVAL)?;
+        at.write(sge);
+        // INVARIANT: One more.
+        self.sge_count += 1;
+        Ok(())
+    }
+
     /// Takes over `pledge`, or cancels it if there are too many.
     #[inline]
     pub(crate) fn pledge(&mut self, pledge: Pledge<'o>) -> Result {
@@ -355,10 +287,9 @@ impl<'o> Chain<'o> {
     /// Collects the entries of one work request: where they begin, and how many they are.
     #[inline]
     fn gather(&mut self, data: impl Gather<'o>) -> Result<(usize, ffi::c_int)> {
-        let first = self.sge_count;
-        let mut out = Gathering { chain: self, first };
+        let mut out = Gathering::new(self);
         data.gather(&mut out)?;
-        let count = out.count();
+        let (first, count) = out.range();
         if count > self.qp.max_send_sge() {
             return Err(EINVAL);
         }
@@ -446,19 +377,5 @@ impl Drop for Chain<'_> {
         if !self.committed {
             self.pledges().for_each(Pledge::cancel);
         }
-    }
-}
-
-/// A work request without links.
-#[inline]
-fn send_wr(opcode: bindings::ib_wr_opcode, ex: u32, num_sge: ffi::c_int) -> bindings::ib_send_wr {
-    bindings::ib_send_wr {
-        opcode,
-        num_sge,
-        ex: bindings::ib_send_wr__bindgen_ty_2 {
-            bindgen_union_field: ex,
-            ..Default::default()
-        },
-        ..Default::default()
     }
 }

@@ -6,9 +6,16 @@
 //! and ones with an entry of the queue's slab, for messages with bytes. The peer's messages take them in the order in
 //! which they were posted.
 
+mod batch;
+mod received;
+
+pub use received::{
+    Message,
+    Received, //
+};
+
 use super::{
     ring::cqe_of,
-    status::WcStatus,
     Handler,
     Inner,
     PostError,
@@ -22,17 +29,18 @@ use crate::{
         DmaBuf,
         FromDevice, //
     },
-    mr::Invalidated,
+};
+use batch::{
+    Batch,
+    BATCH, //
 };
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
-    mem::MaybeUninit,
-    ptr,
-    slice, //
+    ptr, //
 };
 use kernel::{
-    container_of, ffi, new_spinlock_irq,
+    container_of, new_spinlock_irq,
     prelude::*,
     sync::{
         atomic::{
@@ -43,9 +51,7 @@ use kernel::{
         SpinLockIrq, //
     },
 };
-
-/// Receives posted with one call of C.
-const BATCH: usize = 16;
+use received::decode;
 
 /// Entries of a slab at most.
 const MAX_SLAB: u32 = 1 << 16;
@@ -212,8 +218,8 @@ impl Receives {
         state: &State,
         batch: &mut Batch,
     ) -> (usize, Result<(), PostError>) {
-        let raw = match qp.as_raw() {
-            Some(raw) if !state.closed => raw,
+        let raw = match qp.working() {
+            Ok(raw) if !state.closed => raw,
             _ => return (0, Err(PostError::Closed)),
         };
         // CAST: At most `BATCH`.
@@ -235,6 +241,19 @@ impl Receives {
         // CAST: Not more than `BATCH`.
         self.posted.fetch_sub(count - posted as u32, Relaxed);
         (posted, Err(PostError::Failed(Error::from_errno(ret))))
+    }
+
+    /// The bytes of an entry that was received.
+    #[inline]
+    fn bytes_of(&self, index: u32, len: usize) -> Option<*const u8> {
+        let slab = self.slab.as_ref()?;
+        slab.memory.received(slab.offset(index), len)
+    }
+
+    /// An entry of the slab is nobody's again.
+    #[inline]
+    fn put_back(&self, index: u32) {
+        self.state.lock().put_back(index);
     }
 
     /// One receive is over.
@@ -306,194 +325,6 @@ impl Slab {
         batch.add(slot.cqe.get(), sge);
     }
 }
-
-/// Receives that are about to be posted.
-///
-/// # Invariants
-///
-/// The first `count` of `wrs` and of `sges` are initialised.
-struct Batch {
-    count: usize,
-    wrs: [MaybeUninit<bindings::ib_recv_wr>; BATCH],
-    sges: [MaybeUninit<bindings::ib_sge>; BATCH],
-}
-
-impl Batch {
-    #[inline]
-    fn new() -> Self {
-        Self {
-            count: 0,
-            wrs: [const { MaybeUninit::uninit() }; BATCH],
-            sges: [const { MaybeUninit::uninit() }; BATCH],
-        }
-    }
-
-    /// Adds a receive, with a buffer unless `sge` is empty. What does not fit is left out.
-    #[inline]
-    fn add(&mut self, cqe: *mut bindings::ib_cqe, sge: bindings::ib_sge) {
-        let (Some(wr), Some(list)) = (self.wrs.get_mut(self.count), self.sges.get_mut(self.count))
-        else {
-            return;
-        };
-        let num_sge = ffi::c_int::from(sge.length != 0);
-        list.write(sge);
-        wr.write(bindings::ib_recv_wr {
-            __bindgen_anon_1: bindings::ib_recv_wr__bindgen_ty_1 {
-                // CAST: An address, in the 64 bits that C has for it.
-                bindgen_union_field: cqe.addr() as u64,
-                ..Default::default()
-            },
-            num_sge,
-            ..Default::default()
-        });
-        // INVARIANT: One more.
-        self.count += 1;
-    }
-
-    /// Links the receives; the first of them. Good as long as the batch is not moved.
-    #[inline]
-    fn link(&mut self) -> *const bindings::ib_recv_wr {
-        let sges = self.sges.as_mut_ptr().cast::<bindings::ib_sge>();
-        let wrs = self.wrs.as_mut_ptr().cast::<bindings::ib_recv_wr>();
-        let mut next = ptr::null_mut();
-        for index in (0..self.count).rev() {
-            let at = wrs.wrapping_add(index);
-            // SAFETY: By the type invariants it is initialised.
-            let wr = unsafe { &mut *at };
-            wr.next = next;
-            wr.sg_list = sges.wrapping_add(index);
-            next = at;
-        }
-        next
-    }
-
-    /// How many come before `bad`.
-    #[cold]
-    fn before(&self, bad: *const bindings::ib_recv_wr) -> usize {
-        let wrs = self.wrs.as_ptr();
-        (0..self.count)
-            .find(|index| ptr::eq(wrs.wrapping_add(*index).cast(), bad))
-            .unwrap_or(0)
-    }
-}
-
-/// What the peer has sent, beside bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
-    /// SEND.
-    Send,
-    /// SEND with an immediate.
-    SendImm(u32),
-    /// SEND that has invalidated the memory region with this key, here; see [`Received::invalidated`].
-    SendInv(u32),
-    /// RDMA WRITE with an immediate. The receive's own buffer was not used.
-    WriteImm(u32),
-}
-
-/// A message of the peer: a receive that is over.
-///
-/// Dropping it leaves its place in the queue empty: post another one.
-///
-/// # Invariants
-///
-/// `entry` is an entry of the slab of `qp` that this object has: its index, and the bytes that the message has put
-/// there, which are inside of it.
-pub struct Received<'a> {
-    qp: &'a QueuePair,
-    message: Message,
-    bytes: u32,
-    entry: Option<(u32, usize)>,
-    _call: PhantomData<&'a mut ()>,
-}
-
-impl Received<'_> {
-    /// What it is.
-    #[inline]
-    pub fn message(&self) -> Message {
-        self.message
-    }
-
-    /// How many bytes the peer has sent or written.
-    #[inline]
-    pub fn len(&self) -> u32 {
-        self.bytes
-    }
-
-    /// Whether the peer has sent or written no bytes.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// The bytes that the peer has sent; `None` if it has written, or the receive was an empty one.
-    ///
-    /// Neither the peer nor hardware changes them any more.
-    #[inline]
-    pub fn payload(&self) -> Option<&[u8]> {
-        let (index, len) = self.entry?;
-        if matches!(self.message, Message::WriteImm(_)) {
-            return None;
-        }
-        let slab = self.qp.receives().slab.as_ref()?;
-        let data = slab.memory.received(slab.offset(index), len)?;
-        // SAFETY: By the type invariants the entry is ours, and the bytes are inside. No hardware writes them: the
-        // receive is over, and it is posted again only by `repost`, which takes this object.
-        Some(unsafe { slice::from_raw_parts(data, len) })
-    }
-
-    /// Proof that the message has invalidated a memory region.
-    #[inline]
-    pub fn invalidated(&self) -> Option<Invalidated<'_>> {
-        match self.message {
-            // INVARIANT: The device has checked the key and invalidated the region before it completed the receive.
-            Message::SendInv(rkey) => Some(Invalidated::new(self.qp.pd(), rkey)),
-            _ => None,
-        }
-    }
-
-    /// Posts the receive again, in the kind in which it was. Any context.
-    #[inline]
-    pub fn repost(mut self) -> Result<(), PostError> {
-        match self.entry.take() {
-            Some((index, _)) => self.qp.receives().repost(self.qp, index),
-            None => self.qp.receives().post_empty(self.qp, 1),
-        }
-    }
-}
-
-impl Drop for Received<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some((index, _)) = self.entry.take() {
-            // INVARIANT: The entry is nobody's any more.
-            self.qp.receives().state.lock().put_back(index);
-        }
-    }
-}
-
-/// A receive has completed: with what message, if it has not failed.
-#[inline]
-fn decode(wc: &bindings::ib_wc) -> Result<Message, WcStatus> {
-    if let Some(status) = WcStatus::of(wc) {
-        return Err(status);
-    }
-    let ex = wc.ex.bindgen_union_field;
-    Ok(match wc.opcode {
-        bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM => Message::WriteImm(u32::from_be(ex)),
-        bindings::ib_wc_opcode_IB_WC_RECV if wc.wc_flags & WITH_INVALIDATE != 0 => {
-            Message::SendInv(ex)
-        }
-        bindings::ib_wc_opcode_IB_WC_RECV if wc.wc_flags & WITH_IMM != 0 => {
-            Message::SendImm(u32::from_be(ex))
-        }
-        bindings::ib_wc_opcode_IB_WC_RECV => Message::Send,
-        _ => return Err(WcStatus::GENERAL),
-    })
-}
-
-// CAST: Single bits.
-const WITH_IMM: ffi::c_int = bindings::ib_wc_flags_IB_WC_WITH_IMM as ffi::c_int;
-const WITH_INVALIDATE: ffi::c_int = bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as ffi::c_int;
 
 /// The callback of a completion entry.
 type Done = unsafe extern "C" fn(*mut bindings::ib_cq, *mut bindings::ib_wc);

@@ -14,6 +14,13 @@
 //! never more than the hardware has. To make sure that completions come, a chain is signalled at the latest when
 //! [`State::unsignalled`] would reach `threshold`.
 
+mod slot;
+
+pub(super) use slot::{
+    cqe_of,
+    SlotKeys, //
+};
+
 use super::{
     chain::{
         Chain,
@@ -29,12 +36,9 @@ use crate::{
     bindings,
     loan::Sent, //
 };
-use core::{
-    cell::UnsafeCell,
-    ptr, //
-};
+use core::ptr;
 use kernel::{
-    container_of, ffi, new_spinlock_irq,
+    ffi, new_spinlock_irq,
     prelude::*,
     sync::{
         atomic::{
@@ -47,42 +51,13 @@ use kernel::{
         SpinLockIrq, //
     },
 };
+use slot::{
+    Entry,
+    Slot, //
+};
 
 /// Work requests that a queue must have room for at least: a chain of any length fits then beside unsignalled ones.
 pub(super) const LEAST_WRS: u32 = MAX_WRS as u32 + 1;
-
-/// What names a slot in its work requests: the addresses of its completion entries.
-pub(super) struct SlotKeys {
-    pub(super) last: u64,
-    pub(super) others: u64,
-}
-
-/// A chain that is not over.
-struct Entry {
-    owner: Option<Arc<dyn Owner>>,
-    /// Its number.
-    seq: u64,
-    /// Its work requests.
-    wrs: u32,
-    /// Whether the owner is told if it is done without an error.
-    report: bool,
-    /// How a work request before the last one failed.
-    error: Option<WcStatus>,
-}
-
-/// Room for one chain.
-///
-/// # Invariants
-///
-/// `qp` is the queue pair that the slot is of. `entry` is accessed by whoever holds the lock of the ring while the slot is
-/// free, and by the ring's consumer while it is not.
-#[repr(C)]
-struct Slot {
-    last: UnsafeCell<bindings::ib_cqe>,
-    others: UnsafeCell<bindings::ib_cqe>,
-    qp: *const QueuePair,
-    entry: UnsafeCell<Entry>,
-}
 
 /// The part of a ring that those who post change.
 struct State {
@@ -97,6 +72,19 @@ struct State {
     /// Nothing can be posted (any more).
     closed: bool,
 }
+
+impl State {
+    /// Takes [`Ring::admit`] back; `unsignalled` is what it was before.
+    #[cold]
+    fn dismiss(&mut self, seq: u64, wrs: u32, unsignalled: u32) {
+        self.tail = seq;
+        self.free += wrs;
+        self.unsignalled = unsignalled;
+    }
+}
+
+/// What [`Ring::release`] gives of the last chain.
+type Last = Option<(Arc<dyn Owner>, bool, Option<WcStatus>)>;
 
 /// The chains of a send queue.
 ///
@@ -161,8 +149,8 @@ impl Ring {
     /// `qp` must be the queue pair that this ring is pinned in.
     pub(super) unsafe fn attach(&self, qp: *const QueuePair) {
         for slot in &self.slots {
-            // SAFETY: Nothing was posted yet, so nobody reads the field.
-            unsafe { (&raw const slot.qp).cast_mut().write(qp) };
+            // SAFETY: Nothing was posted yet, as the ring is closed; the rest is promised by the caller.
+            unsafe { slot.attach(qp) };
         }
     }
 
@@ -192,39 +180,13 @@ impl Ring {
     ) -> Result<(), PostError> {
         // CAST: At most `MAX_WRS`.
         let wrs = chain.len() as u32;
-        if wrs == 0 || wrs > self.max_wrs {
-            return Err(PostError::Failed(EINVAL));
-        }
-        let mut state = self.state.lock();
-        if state.closed {
-            return Err(PostError::Closed);
-        }
-        if state.free < wrs {
-            state.starved = true;
-            return Err(PostError::Full);
-        }
-        let seq = state.tail;
-        let slot = self.slot(seq).ok_or(PostError::Failed(EINVAL))?;
         let report = signal == Signal::Always;
+        let mut state = self.state.lock();
         let before = state.unsignalled;
-        let unsignalled = before.saturating_add(wrs);
-        let signalled = report || unsignalled >= self.threshold;
-        // SAFETY: By the type invariants the slot is free, as there is room, and we hold the lock.
-        unsafe {
-            *slot.entry.get() = Entry {
-                owner: Some(owner),
-                seq,
-                wrs,
-                report,
-                error: None,
-            }
-        };
-        // INVARIANT: The slot is in use now, which is before a completion can come.
-        state.tail = seq.wrapping_add(1);
-        state.free -= wrs;
-        state.unsignalled = if signalled { 0 } else { unsignalled };
-        let flags = if signalled { SIGNALED } else { 0 };
-        let first = chain.link(&slot.keys(), flags);
+        let (seq, slot, signalled) = self.admit(&mut state, wrs, report)?;
+        // SAFETY: By the type invariants the slot was free, as there was room, and we hold the lock.
+        unsafe { *slot.entry.get() = Entry::new(owner, seq, wrs, report) };
+        let first = chain.link(&slot.keys(), if signalled { SIGNALED } else { 0 });
         chain.commit(seq);
         let mut bad = ptr::null();
         // SAFETY: `qp` is there, since the ring is closed before it is destroyed. The chain is well-formed, and its
@@ -233,20 +195,48 @@ impl Ring {
         if ret == 0 {
             return Ok(());
         }
+        let error = Error::from_errno(ret);
         if chain.before(bad) > 0 {
             // Some of it is in the queue. Its owner stays until the queue is drained; more of the same would not help.
             state.closed = true;
             return Err(PostError::Broken);
         }
-        state.tail = seq;
-        state.free += wrs;
-        state.unsignalled = before;
+        state.dismiss(seq, wrs, before);
         // SAFETY: The slot was not posted, so it is free, and we hold the lock.
         let owner = unsafe { (*slot.entry.get()).owner.take() };
         drop(state);
         chain.revert();
         drop(owner);
-        Err(PostError::Failed(Error::from_errno(ret)))
+        Err(PostError::Failed(error))
+    }
+
+    /// Takes room for a chain: its number, its slot, and whether it is to be signalled.
+    #[inline]
+    fn admit(
+        &self,
+        state: &mut State,
+        wrs: u32,
+        report: bool,
+    ) -> Result<(u64, &Slot, bool), PostError> {
+        if state.closed {
+            return Err(PostError::Closed);
+        }
+        if wrs == 0 || wrs > self.max_wrs {
+            return Err(PostError::Failed(EINVAL));
+        }
+        if state.free < wrs {
+            state.starved = true;
+            return Err(PostError::Full);
+        }
+        let seq = state.tail;
+        let slot = self.slot(seq).ok_or(PostError::Failed(EINVAL))?;
+        let unsignalled = state.unsignalled.saturating_add(wrs);
+        let signalled = report || unsignalled >= self.threshold;
+        // INVARIANT: The slot is in use from here on, which is before a completion can come.
+        state.tail = seq.wrapping_add(1);
+        state.free -= wrs;
+        state.unsignalled = if signalled { 0 } else { unsignalled };
+        Ok((seq, slot, signalled))
     }
 
     /// What is over now.
@@ -269,19 +259,7 @@ impl Ring {
         if seq < head || seq - head > self.mask {
             return false;
         }
-        let mut wrs = 0;
-        let mut last = None;
-        for at in head..=seq {
-            let Some(slot) = self.slot(at) else { continue };
-            // SAFETY: By the type invariants the slot is in use, and we are the consumer.
-            let entry = unsafe { &mut *slot.entry.get() };
-            wrs += entry.wrs;
-            // What comes before the last one is over without a completion, so nothing is to be told of it.
-            last = entry
-                .owner
-                .take()
-                .map(|owner| (owner, entry.report, entry.error));
-        }
+        let (wrs, last) = self.release(head, seq);
         let next = seq.wrapping_add(1);
         // INVARIANT: The slots are not in use any more once others can see this, under the lock.
         let starved = {
@@ -303,6 +281,23 @@ impl Ring {
             }
         }
         starved
+    }
+
+    /// Releases the owners of chains `head` up to `seq`, but gives that of the last one: the number of their work
+    /// requests; the owner, whether it wants to know, and how an earlier work request of its chain failed. By the consumer.
+    fn release(&self, head: u64, seq: u64) -> (u32, Last) {
+        let mut wrs = 0;
+        let mut last = None;
+        for at in head..=seq {
+            let Some(slot) = self.slot(at) else { continue };
+            // SAFETY: By the type invariants the slot is in use, and we are the consumer.
+            let entry = unsafe { &mut *slot.entry.get() };
+            wrs += entry.wrs;
+            let owner = entry.owner.take();
+            // What comes before the last one is over without a completion, so nothing is to be told of it.
+            last = owner.map(|owner| (owner, entry.report, entry.error));
+        }
+        (wrs, last)
     }
 
     /// Ends all chains that are left.
@@ -327,81 +322,3 @@ impl Ring {
 
 // CAST: A single bit.
 const SIGNALED: ffi::c_int = bindings::ib_send_flags_IB_SEND_SIGNALED as ffi::c_int;
-
-impl Slot {
-    fn new() -> Self {
-        Self {
-            last: UnsafeCell::new(bindings::ib_cqe {
-                done: Some(last_callback),
-            }),
-            others: UnsafeCell::new(bindings::ib_cqe {
-                done: Some(others_callback),
-            }),
-            qp: ptr::null(),
-            entry: UnsafeCell::new(Entry {
-                owner: None,
-                seq: 0,
-                wrs: 0,
-                report: false,
-                error: None,
-            }),
-        }
-    }
-
-    #[inline]
-    fn keys(&self) -> SlotKeys {
-        // CAST: Addresses, in the 64 bits that C has for them.
-        SlotKeys {
-            last: self.last.get().addr() as u64,
-            others: self.others.get().addr() as u64,
-        }
-    }
-}
-
-/// The completion entry that a completion names.
-#[inline]
-pub(super) fn cqe_of(wc: &bindings::ib_wc) -> *mut UnsafeCell<bindings::ib_cqe> {
-    // CAST: An address, in the 64 bits that C has for it.
-    wc.__bindgen_anon_1.bindgen_union_field as *mut UnsafeCell<bindings::ib_cqe>
-}
-
-/// The last work request of a chain has completed.
-///
-/// # Safety
-///
-/// To be called by the RDMA core for a work request with the key `last` of a slot.
-unsafe extern "C" fn last_callback(_cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-    // SAFETY: C gives a completion that is valid during the call.
-    let wc = unsafe { &*wc };
-    // SAFETY: By the safety requirements it is in a slot. The slot, its ring and the queue pair stay until the last
-    // completion was handled.
-    let slot = unsafe { &*container_of!(cqe_of(wc), Slot, last) };
-    // SAFETY: As above.
-    let qp = unsafe { &*slot.qp };
-    // SAFETY: The slot is in use, and we are the consumer.
-    let seq = unsafe { (*slot.entry.get()).seq };
-    let status = WcStatus::of(wc);
-    if let Some(status) = status {
-        qp.fail(status);
-    }
-    if qp.ring().advance(qp.id(), seq, status.map_or(Ok(()), Err)) {
-        qp.writable();
-    }
-}
-
-/// Another work request of a chain has failed: only then are they completed.
-///
-/// # Safety
-///
-/// To be called by the RDMA core for a work request with the key `others` of a slot.
-unsafe extern "C" fn others_callback(_cq: *mut bindings::ib_cq, wc: *mut bindings::ib_wc) {
-    // SAFETY: C gives a completion that is valid during the call.
-    let wc = unsafe { &*wc };
-    // SAFETY: As in `last_callback`.
-    let slot = unsafe { &*container_of!(cqe_of(wc), Slot, others) };
-    let status = WcStatus::of(wc).unwrap_or(WcStatus::GENERAL);
-    // SAFETY: The slot is in use, and we are the consumer.
-    unsafe { (*slot.entry.get()).error.get_or_insert(status) };
-    // SAFETY: As in `last_callback`.
-    unsafe { &*slot.qp }.fail(status);
-}

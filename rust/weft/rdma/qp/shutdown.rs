@@ -44,8 +44,9 @@ use kernel::{
 const PATIENCE: u32 = 60_000;
 /// How often a queue is looked at that nobody else handles, in milliseconds.
 const INTERVAL: u32 = 10;
-/// Completions handled each time.
+/// Completions handled at a time, and how many times before looking.
 const BUDGET: u16 = 64;
+const ROUNDS: u32 = 64;
 
 /// Where a queue pair is in its life.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,7 +118,8 @@ impl Mark {
             return wait(PATIENCE);
         }
         (0..PATIENCE / INTERVAL).any(|_| {
-            while cq.process(BUDGET) > 0 {}
+            // The queue may be shared, and have always something.
+            let _ = (0..ROUNDS).all(|_| cq.process(BUDGET) > 0);
             wait(INTERVAL)
         })
     }
@@ -166,6 +168,7 @@ impl QueuePair {
     }
 
     fn end(&self) -> Life {
+        self.silence();
         self.ring.close();
         self.recv.close();
         let drained = match self.as_raw() {
@@ -193,20 +196,20 @@ impl QueuePair {
 
     /// Waits until all work requests are over and have been handled. Whether they are.
     fn drain(&self, raw: *mut bindings::ib_qp) -> bool {
+        // SAFETY: The queue pair is there until `end` destroys it.
+        if unsafe { bindings::weft_helper_ib_has_drain(raw) } {
+            self.drain_by_device(raw);
+            return true;
+        }
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
             ..Default::default()
         };
         // CAST: A small bit.
         let mask = bindings::ib_qp_attr_mask_IB_QP_STATE as ffi::c_int;
-        // SAFETY: The queue pair is there until `end` destroys it.
+        // SAFETY: As above.
         if unsafe { bindings::ib_modify_qp(raw, &mut attr, mask) } != 0 {
             return false;
-        }
-        // SAFETY: As above.
-        if unsafe { bindings::weft_helper_ib_has_drain(raw) } {
-            self.drain_by_device(raw);
-            return true;
         }
         self.post_marks(raw)
             && self.sentinel.send.wait(self.send.cq())
