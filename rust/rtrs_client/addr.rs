@@ -62,7 +62,10 @@ impl PathAddrs {
     }
 
     fn look_up(path: &PathText<'_>, port: u16) -> Result<Self, PathError> {
-        let src = path.src.map(|src| resolve(&src).map_err(PathError::Source)).transpose()?;
+        let src = path
+            .src
+            .map(|src| resolve(&src).map_err(PathError::Source))
+            .transpose()?;
         let dst = resolve(&path.dst).map_err(PathError::Destination)?;
         Ok(Self {
             src: src.map(|src| from_text(src, 0)),
@@ -97,7 +100,9 @@ impl fmt::Display for PathAddrs {
 
 /// Puts the index of its interface into an address.
 fn resolve(text: &AddrText<'_>) -> Result<Text, AddrError> {
-    let Some(name) = text.scope else { return Ok(text.addr) };
+    let Some(name) = text.scope else {
+        return Ok(text.addr);
+    };
     let index = interface_index(ActiveNet::init(), name).or_else(|| text.scope_number());
     Ok(text.with_scope(index.ok_or(AddrError::Scope)?))
 }

@@ -47,7 +47,8 @@ pub(crate) trait Burden: Mapped + Unpin + Sized {
     fn pages(pages: u32) -> u32;
 
     /// Gets at the memory of a request; gives it back if that does not work. Any context up to softirq.
-    fn load(cargo: Cargo, order: &Order, shelf: &Self::Shelf) -> Result<Load<Self>, (Error, Cargo)>;
+    fn load(cargo: Cargo, order: &Order, shelf: &Self::Shelf)
+        -> Result<Load<Self>, (Error, Cargo)>;
 
     /// Undoes [`Self::load`]; `answered` if the server has filled the memory. Any context up to softirq.
     fn unload(memory: Option<Self>, kept: Option<Cargo>, answered: bool) -> Option<Cargo>;
@@ -79,7 +80,11 @@ impl Burden for BlockMemory {
         pages
     }
 
-    fn load(cargo: Cargo, order: &Order, device: &Self::Shelf) -> Result<Load<Self>, (Error, Cargo)> {
+    fn load(
+        cargo: Cargo,
+        order: &Order,
+        device: &Self::Shelf,
+    ) -> Result<Load<Self>, (Error, Cargo)> {
         let request = match cargo {
             Cargo::Block(request) if order.has_data => request,
             kept => {

@@ -72,7 +72,9 @@ impl Desks {
     /// Takes a chunk out of the first `count`.
     fn take(&self, count: u16) -> Option<u16> {
         let mut taken = self.taken.lock();
-        let (slot, free) = (0..count).zip(taken.iter_mut()).find(|(_, taken)| !**taken)?;
+        let (slot, free) = (0..count)
+            .zip(taken.iter_mut())
+            .find(|(_, taken)| !**taken)?;
         *free = true;
         Some(slot)
     }

@@ -160,7 +160,10 @@ impl Setup<'_> {
         if let Err(error) = self.path.session.fit(&accepted, segments) {
             pr_err!("{}: {}\n", self.path, Plain(error));
             if error.is_final() {
-                pr_err!("{}: not connected again by itself; do that by hand when it is mended\n", self.path);
+                pr_err!(
+                    "{}: not connected again by itself; do that by hand when it is mended\n",
+                    self.path
+                );
                 self.path.give_up();
             }
             return Err(ECONNRESET);
@@ -218,7 +221,11 @@ impl Setup<'_> {
             return Err(EOPNOTSUPP);
         }
         if !limits.fast_reg {
-            pr_err!("{}: {} cannot register memory by work requests\n", self.path, device.name());
+            pr_err!(
+                "{}: {} cannot register memory by work requests\n",
+                self.path,
+                device.name()
+            );
             return Err(EOPNOTSUPP);
         }
         // From here on the end of the device reaches the path.
@@ -265,9 +272,17 @@ impl Setup<'_> {
     }
 
     fn depth(&self) -> u16 {
-        let known = self.core.accepted().map(|accepted| accepted.geometry.queue_depth());
+        let known = self
+            .core
+            .accepted()
+            .map(|accepted| accepted.geometry.queue_depth());
         known
-            .or_else(|| self.path.session.limits().map(|limits| limits.agreed.queue_depth))
+            .or_else(|| {
+                self.path
+                    .session
+                    .limits()
+                    .map(|limits| limits.agreed.queue_depth)
+            })
             .unwrap_or(UNKNOWN_DEPTH)
     }
 
@@ -278,10 +293,20 @@ impl Setup<'_> {
             Use::Io | Use::Polled => self.depth(),
         };
         // Draining takes one work request on each side.
-        QueueSizes::new(Needs::CLIENT, connection, depth, max_qp_wr.saturating_sub(1))
+        QueueSizes::new(
+            Needs::CLIENT,
+            connection,
+            depth,
+            max_qp_wr.saturating_sub(1),
+        )
     }
 
-    fn completion_queue(&self, device: &Arc<Device>, cid: u16, sizes: &QueueSizes) -> Result<Arc<Cq>> {
+    fn completion_queue(
+        &self,
+        device: &Arc<Device>,
+        cid: u16,
+        sizes: &QueueSizes,
+    ) -> Result<Arc<Cq>> {
         let vector = self
             .plan
             .completion_vector(cid, nr_cpu_ids(), device.limits().comp_vectors);
@@ -353,7 +378,9 @@ impl Setup<'_> {
 
     /// Tells the server the session's name and learns where its chunks are.
     fn exchange_info(&self, accepted: &Accepted) -> Result {
-        self.core.inbox.open(info::max_response_len(&accepted.geometry))?;
+        self.core
+            .inbox
+            .open(info::max_response_len(&accepted.geometry))?;
         self.post_receives(accepted)?;
         self.send_name()?;
         let message = self.wait_for_letter()?;

@@ -43,6 +43,7 @@ use weft::{
     sync::bh::SpinLockBh,
     time::jiffies, //
 };
+use weft_proto::errno::Failure as _;
 use weft_proto::rtrs::{
     geometry::{
         ChunkId,
@@ -59,7 +60,6 @@ use weft_proto::rtrs::{
         MAX_HEADER, //
     }, //
 };
-use weft_proto::errno::Failure as _;
 use weft_rdma::{
     dma::{
         DmaBuf,
@@ -238,7 +238,12 @@ pub(crate) struct Way<'a> {
 
 impl<M: Burden> Lane<M> {
     /// Makes the lane of a chunk. May sleep.
-    pub(crate) fn new(path: &Arc<Path>, pd: &Arc<Pd>, chunk: ChunkId, pages: u32) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        path: &Arc<Path>,
+        pd: &Arc<Pd>,
+        chunk: ChunkId,
+        pages: u32,
+    ) -> Result<Arc<Self>> {
         let device = pd.device();
         let kind = match device.limits().sg_gaps {
             true => Kind::Gaps,
@@ -291,8 +296,21 @@ impl<M: Burden> Lane<M> {
                 return Err((error, job));
             }
         };
-        let Job { order, cargo, deadline } = job;
-        let rejob = |(error, cargo)| (error, Job { order, cargo, deadline });
+        let Job {
+            order,
+            cargo,
+            deadline,
+        } = job;
+        let rejob = |(error, cargo)| {
+            (
+                error,
+                Job {
+                    order,
+                    cargo,
+                    deadline,
+                },
+            )
+        };
         let load = match M::load(cargo, &order, &self.shelf) {
             Ok(load) => load,
             Err(refused) => {
@@ -304,7 +322,9 @@ impl<M: Burden> Lane<M> {
             Ok(means) => means,
             Err((error, memory)) => {
                 *self.phase.lock() = Phase::Idle;
-                let Some(cargo) = M::unload(Some(memory), load.kept, false) else { return Ok(()) };
+                let Some(cargo) = M::unload(Some(memory), load.kept, false) else {
+                    return Ok(());
+                };
                 return Err(rejob((error, cargo)));
             }
         };
@@ -319,7 +339,9 @@ impl<M: Burden> Lane<M> {
         self.path.stats.started();
         let signal = plan.signal();
         let qp = way.line.qp();
-        let result = qp.post(self.clone(), signal, |lane, chain| lane.build(&plan, way, chain));
+        let result = qp.post(self.clone(), signal, |lane, chain| {
+            lane.build(&plan, way, chain)
+        });
         match result {
             // What was posted in part ends with the link, which its handler has been told of.
             Ok(()) | Err(PostError::Broken) => {
@@ -348,7 +370,9 @@ impl<M: Burden> Lane<M> {
 
     /// Puts the memory of a request where chains find it; gives it back if it does not fit.
     fn store(&self, memory: Option<M>, order: &Order, most_sges: u32) -> Result<Means, (Error, M)> {
-        let Some(memory) = memory else { return Ok(Means::None) };
+        let Some(memory) = memory else {
+            return Ok(Means::None);
+        };
         let (_, segments) = memory.table();
         // One entry is for message and header.
         if order.direction == Direction::Write && segments < most_sges {
@@ -383,11 +407,15 @@ impl<M: Burden> Lane<M> {
         match plan.means {
             Means::None => {}
             Means::InPlace => lent = Some(chain.lend(&self.loan)?),
-            Means::Region => region = Some(chain.register(&self.region, access(plan.order.direction))?),
+            Means::Region => {
+                region = Some(chain.register(&self.region, access(plan.order.direction))?)
+            }
         }
         let transfer = match plan.order.direction {
             Direction::Write => Transfer::Write,
-            Direction::Read => Transfer::Read(region.map(|region| target(region.remote(), plan.len))),
+            Direction::Read => {
+                Transfer::Read(region.map(|region| target(region.remote(), plan.len)))
+            }
         };
         let (header, remote_off, imm) = self.place(plan, way, transfer)?;
         let remote = Remote {
@@ -441,7 +469,8 @@ impl<M: Burden> Lane<M> {
 
     /// Posting has returned.
     fn posted(self: &Arc<Self>) -> Next {
-        self.advance(|busy| busy.posted = true).unwrap_or(Next::Wait)
+        self.advance(|busy| busy.posted = true)
+            .unwrap_or(Next::Wait)
     }
 
     /// The server has answered over connection `cid`. `EPROTO` if nothing was asked there, or it has answered before.
@@ -483,7 +512,9 @@ impl<M: Burden> Lane<M> {
     }
 
     fn came_back(self: &Arc<Self>, memory: Option<M>) -> Next {
-        let Some(memory) = memory else { return Next::Wait };
+        let Some(memory) = memory else {
+            return Next::Wait;
+        };
         self.advance(|busy| busy.memory = Memory::Back(memory))
             .unwrap_or(Next::Wait)
     }
@@ -491,9 +522,13 @@ impl<M: Burden> Lane<M> {
     /// Changes a request under way, and sees what follows; `None` if there is none.
     fn advance(&self, change: impl FnOnce(&mut Busy<M>)) -> Option<Next> {
         let mut phase = self.phase.lock();
-        let Phase::Busy(busy) = &mut *phase else { return None };
+        let Phase::Busy(busy) = &mut *phase else {
+            return None;
+        };
         change(busy);
-        let Some(status) = busy.answer.filter(|_| busy.posted) else { return Some(Next::Wait) };
+        let Some(status) = busy.answer.filter(|_| busy.posted) else {
+            return Some(Next::Wait);
+        };
         match busy.memory {
             Memory::None | Memory::Back(_) => {}
             Memory::Region => {
@@ -502,7 +537,9 @@ impl<M: Burden> Lane<M> {
             }
             Memory::Lent | Memory::Leaving | Memory::Stuck => return Some(Next::Wait),
         }
-        let Phase::Busy(busy) = core::mem::replace(&mut *phase, Phase::Idle) else { return None };
+        let Phase::Busy(busy) = core::mem::replace(&mut *phase, Phase::Idle) else {
+            return None;
+        };
         drop(phase);
         self.path.stats.ended();
         Some(Next::Done(Self::finish(busy, status)))
@@ -521,10 +558,18 @@ impl<M: Burden> Lane<M> {
 
     /// Invalidates the memory region by a work request, which [`Next::Invalidate`] asked for.
     pub(crate) fn invalidate(self: &Arc<Self>, qp: &QueuePair) -> Result<(), PostError> {
-        let result = qp.post(self.clone(), Signal::Always, |lane, chain| chain.invalidate(&lane.region));
+        let result = qp.post(self.clone(), Signal::Always, |lane, chain| {
+            chain.invalidate(&lane.region)
+        });
         if result == Err(PostError::Full) {
             let mut phase = self.phase.lock();
-            if let Phase::Busy(busy @ Busy { memory: Memory::Leaving, .. }) = &mut *phase {
+            if let Phase::Busy(
+                busy @ Busy {
+                    memory: Memory::Leaving,
+                    ..
+                },
+            ) = &mut *phase
+            {
                 busy.memory = Memory::Stuck;
             }
         }

@@ -53,7 +53,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(qp: Qp<Receiver>, cq: Arc<Cq>, cm: CmId, usher: Arc<Usher>, most_sges: u32) -> Self {
+    pub(crate) fn new(
+        qp: Qp<Receiver>,
+        cq: Arc<Cq>,
+        cm: CmId,
+        usher: Arc<Usher>,
+        most_sges: u32,
+    ) -> Self {
         Self {
             qp,
             cq,
@@ -84,8 +90,12 @@ impl Line {
 
     /// Sends an immediate that belongs to no request; does nothing if there is no room. Any context up to softirq.
     pub(crate) fn beat(&self, imm: u32) {
-        let Ok(nobody) = Arc::new(Nobody, GFP_ATOMIC) else { return };
-        let _ = self.qp.post(nobody, Signal::Auto, |_, chain| chain.write_imm((), Remote::NONE, imm));
+        let Ok(nobody) = Arc::new(Nobody, GFP_ATOMIC) else {
+            return;
+        };
+        let _ = self.qp.post(nobody, Signal::Auto, |_, chain| {
+            chain.write_imm((), Remote::NONE, imm)
+        });
     }
 
     /// Handles completions of a poll connection; how many there were. Any context up to softirq.

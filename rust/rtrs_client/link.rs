@@ -87,7 +87,8 @@ impl Lanes {
         calls: KVec<Arc<Lane<CallMemory>>>,
         blocks: KVec<Arc<Lane<BlockMemory>>>,
     ) -> Result<Self> {
-        let mut regions = KVec::with_capacity(calls.len().saturating_add(blocks.len()), GFP_KERNEL)?;
+        let mut regions =
+            KVec::with_capacity(calls.len().saturating_add(blocks.len()), GFP_KERNEL)?;
         let indices = Iterator::chain(
             calls.iter().map(|lane| lane.region_index()),
             blocks.iter().map(|lane| lane.region_index()),
@@ -117,7 +118,10 @@ impl Lanes {
     #[inline]
     pub(crate) fn of_key(&self, rkey: u32) -> Option<AnyLane<'_>> {
         let wanted = rkey >> 8;
-        let at = self.regions.binary_search_by_key(&wanted, |(index, _)| *index).ok()?;
+        let at = self
+            .regions
+            .binary_search_by_key(&wanted, |(index, _)| *index)
+            .ok()?;
         self.get(self.regions.get(at)?.1)
     }
 
@@ -277,7 +281,10 @@ impl Link {
         match queue {
             Queue::Admin => 0,
             Queue::Cpu(cpu) => self.plan.for_cpu(cpu),
-            Queue::Poll(index) => self.plan.for_poll(index).unwrap_or_else(|| self.plan.for_cpu(index)),
+            Queue::Poll(index) => self
+                .plan
+                .for_poll(index)
+                .unwrap_or_else(|| self.plan.for_cpu(index)),
         }
     }
 
@@ -315,7 +322,10 @@ impl Link {
 
     /// Handles completions of poll connection `index`; how many there were.
     pub(crate) fn poll(&self, index: u32) -> i32 {
-        let line = self.plan.for_poll(index).and_then(|cid| self.lines.get(usize::from(cid)));
+        let line = self
+            .plan
+            .for_poll(index)
+            .and_then(|cid| self.lines.get(usize::from(cid)));
         line.map_or(0, |line| line.process())
     }
 
@@ -330,7 +340,9 @@ impl Link {
 
     /// Whether a request is under way since tick `then` or longer.
     pub(crate) fn has_older_than(&self, then: usize) -> bool {
-        let Some(lanes) = self.core.lanes() else { return false };
+        let Some(lanes) = self.core.lanes() else {
+            return false;
+        };
         lanes.iter().any(|lane| {
             on_lane!(lane, lane => lane.under_way())
                 .is_some_and(|(_, since)| crate::parking::reached(then, since))
@@ -351,7 +363,9 @@ impl Link {
     }
 
     fn salvage(&self, cid: u16, drained: &Drained) {
-        let Some(lanes) = self.core.lanes() else { return };
+        let Some(lanes) = self.core.lanes() else {
+            return;
+        };
         for lane in lanes.iter() {
             let left = on_lane!(lane, lane => lane.salvage(cid, drained));
             match left {
@@ -368,6 +382,10 @@ impl Link {
     pub(crate) fn wait_for_hangup(&self, timeout: usize) {
         let over = || self.lines.iter().all(Line::is_over);
         let timeout = i64::try_from(timeout).unwrap_or(0);
-        let _ = self.core.path.changed.wait(Mode::Uninterruptible, timeout, over);
+        let _ = self
+            .core
+            .path
+            .changed
+            .wait(Mode::Uninterruptible, timeout, over);
     }
 }

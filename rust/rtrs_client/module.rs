@@ -41,7 +41,11 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    pub(crate) fn new(urgent: QueueHandle, patient: QueueHandle, class: Class) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        urgent: QueueHandle,
+        patient: QueueHandle,
+        class: Class,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 urgent,
@@ -75,7 +79,9 @@ impl Module {
 
     /// Forgets a session. Sleeps.
     pub(crate) fn remove(&self, session: &Arc<Session>) {
-        self.sessions.lock().retain(|known| !Arc::ptr_eq(known, session));
+        self.sessions
+            .lock()
+            .retain(|known| !Arc::ptr_eq(known, session));
     }
 
     fn for_each_path(&self, visit: impl Fn(&Arc<Path>)) {

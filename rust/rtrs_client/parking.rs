@@ -80,9 +80,13 @@ impl Parking {
     fn deadline(&self) -> Option<usize> {
         let now = jiffies();
         let jobs = self.jobs.lock();
-        jobs.iter()
-            .map(|job| job.deadline)
-            .min_by_key(|deadline| if reached(now, *deadline) { 0 } else { deadline.wrapping_sub(now) })
+        jobs.iter().map(|job| job.deadline).min_by_key(|deadline| {
+            if reached(now, *deadline) {
+                0
+            } else {
+                deadline.wrapping_sub(now)
+            }
+        })
     }
 }
 
@@ -126,7 +130,9 @@ impl Session {
     /// What [`PARKED`] does.
     fn serve_parked(self: &Arc<Self>) {
         while self.is_closed() || self.takes_requests() {
-            let Some(job) = self.parking.take(|_| true) else { break };
+            let Some(job) = self.parking.take(|_| true) else {
+                break;
+            };
             if let Err(job) = self.resend(job) {
                 // Full again; others may still be waiting longer.
                 let _ = self.parking.push(job);
@@ -142,9 +148,15 @@ impl Session {
 
     /// Looks again at the next deadline, or soon if requests wait for room only.
     fn schedule_parked(self: &Arc<Self>) {
-        let Some(deadline) = self.parking.deadline() else { return };
+        let Some(deadline) = self.parking.deadline() else {
+            return;
+        };
         let now = jiffies();
-        let left = if reached(now, deadline) { 1 } else { deadline.wrapping_sub(now) };
+        let left = if reached(now, deadline) {
+            1
+        } else {
+            deadline.wrapping_sub(now)
+        };
         let delay = match self.takes_requests() {
             true => left.min(msecs_to_jiffies(FULL_MS)),
             false => left,

@@ -14,8 +14,7 @@ use crate::{
     sysfs_path::PathFiles, //
 };
 use kernel::{
-    fmt,
-    new_mutex,
+    fmt, new_mutex,
     prelude::*,
     sync::{
         atomic::{
@@ -37,7 +36,6 @@ use weft::{
     },
     workqueue::Task, //
 };
-use weft_rdma::device::Device;
 use weft_proto::rtrs::{
     reconnect::Attempts,
     state::{
@@ -45,6 +43,7 @@ use weft_proto::rtrs::{
         ClientState, //
     }, //
 };
+use weft_rdma::device::Device;
 
 /// Task that takes a path down and moves its requests elsewhere.
 pub(crate) const RECOVERY: u64 = 0;
@@ -178,7 +177,11 @@ impl Path {
     }
 
     /// As [`Self::step`], if link number `serial` is the one that it happens to. Up to softirq.
-    pub(crate) fn step_link(&self, serial: u32, event: ClientEvent) -> Result<ClientState, ClientState> {
+    pub(crate) fn step_link(
+        &self,
+        serial: u32,
+        event: ClientEvent,
+    ) -> Result<ClientState, ClientState> {
         let old = {
             let mut status = self.status.lock();
             let old = status.state;
@@ -252,7 +255,10 @@ impl Path {
     /// If the path is on `device`, which goes away, it breaks. Up to softirq.
     pub(crate) fn leave_device(self: &Arc<Self>, device: &Arc<Device>) {
         let hca = self.hca.lock();
-        let is_there = hca.device.as_ref().is_some_and(|own| Arc::ptr_eq(own, device));
+        let is_there = hca
+            .device
+            .as_ref()
+            .is_some_and(|own| Arc::ptr_eq(own, device));
         drop(hca);
         if is_there {
             self.fail_present();

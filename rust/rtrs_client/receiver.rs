@@ -242,7 +242,9 @@ impl Receiver {
         if !self.owed.xchg(false, Full) {
             return;
         }
-        let Some(lanes) = self.core.lanes() else { return };
+        let Some(lanes) = self.core.lanes() else {
+            return;
+        };
         for lane in lanes.iter() {
             if on_lane!(&lane, lane => lane.is_stuck(self.cid)) {
                 self.invalidate(qp, &lane);

@@ -72,7 +72,8 @@ impl Path {
     fn establish(self: &Arc<Self>) -> Result {
         let mut place = self.link.lock();
         let (serial, first) = self.next_link();
-        let result = connect::connect(self, serial, first).and_then(|link| self.come_up(&mut place, link));
+        let result =
+            connect::connect(self, serial, first).and_then(|link| self.come_up(&mut place, link));
         drop(place);
         if let Err(error) = result {
             self.fail(serial);
@@ -83,7 +84,10 @@ impl Path {
 
     fn come_up(self: &Arc<Self>, place: &mut Option<Arc<Link>>, link: Arc<Link>) -> Result {
         *place = Some(link.clone());
-        if self.step_link(link.serial(), ClientEvent::Established).is_err() {
+        if self
+            .step_link(link.serial(), ClientEvent::Established)
+            .is_err()
+        {
             // Somebody closed the path meanwhile, or it broke: what takes it down finds the link in its place.
             return Err(ECONNABORTED);
         }
@@ -118,7 +122,10 @@ impl Path {
         match self.next_attempt() {
             Some(delay) => Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(delay)),
             None if self.state() == ClientState::Reconnecting => {
-                pr_warn!("{}: the path is given up; it can be reconnected by hand\n", self);
+                pr_warn!(
+                    "{}: the path is given up; it can be reconnected by hand\n",
+                    self
+                );
                 self.start_close();
                 self.round_over();
             }
@@ -138,7 +145,11 @@ impl Path {
             return Some(PAUSE_MS);
         }
         let wait = status.attempts.next(limit, delay, random_u32())?;
-        Some(u32::try_from(wait).unwrap_or(u32::MAX).saturating_add(PAUSE_MS))
+        Some(
+            u32::try_from(wait)
+                .unwrap_or(u32::MAX)
+                .saturating_add(PAUSE_MS),
+        )
     }
 
     /// What [`RECONNECT`] does: one attempt.
@@ -177,7 +188,9 @@ impl Path {
         self.start_close();
         let closed = || matches!(self.state(), ClientState::Closed | ClientState::Dead);
         // Every wait on the way to this state is bounded and ends early when the path is closing.
-        let _ = self.changed.wait(Mode::Uninterruptible, MAX_TIMEOUT, closed);
+        let _ = self
+            .changed
+            .wait(Mode::Uninterruptible, MAX_TIMEOUT, closed);
     }
 
     /// Connects again at once, and waits for how it ends. Sleeps.

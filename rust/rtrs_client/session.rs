@@ -224,7 +224,11 @@ impl Session {
             if board.paths.len() >= MAX_PATHS {
                 return Err(EINVAL);
             }
-            if board.paths.iter().any(|other| other.addrs.lock().same_hosts(&addrs)) {
+            if board
+                .paths
+                .iter()
+                .any(|other| other.addrs.lock().same_hosts(&addrs))
+            {
                 return Err(EEXIST);
             }
             board.paths.push(path.clone(), GFP_KERNEL)?;

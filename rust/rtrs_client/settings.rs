@@ -39,7 +39,8 @@ impl Settings {
 
     /// How often a path is connected again before it is given up.
     pub(crate) fn reconnect_limit(&self) -> Limit {
-        u16::try_from(self.max_reconnect_attempts.load(Relaxed)).map_or(Limit::Forever, Limit::Times)
+        u16::try_from(self.max_reconnect_attempts.load(Relaxed))
+            .map_or(Limit::Forever, Limit::Times)
     }
 
     pub(crate) fn set_reconnect_limit(&self, limit: Limit) {

@@ -125,7 +125,11 @@ impl Stats {
         if current == cpu {
             return;
         }
-        let of = |cpu: u32| usize::try_from(cpu).ok().and_then(|cpu| self.migrations.get(cpu));
+        let of = |cpu: u32| {
+            usize::try_from(cpu)
+                .ok()
+                .and_then(|cpu| self.migrations.get(cpu))
+        };
         if let Some(migration) = of(current) {
             migration.to.fetch_add(1, Relaxed);
         }

@@ -124,8 +124,14 @@ impl Session {
         }
         let cpu = usize::try_from(CpuId::current().as_u32()).unwrap_or(0);
         // ORDERING: Which path is next does not matter if two tasks race.
-        let turn = self.cursors.get(cpu).map_or(0, |cursor| cursor.fetch_add(1, Relaxed));
-        usize::try_from(turn).ok().and_then(|turn| turn.checked_rem(count)).unwrap_or(0)
+        let turn = self
+            .cursors
+            .get(cpu)
+            .map_or(0, |cursor| cursor.fetch_add(1, Relaxed));
+        usize::try_from(turn)
+            .ok()
+            .and_then(|turn| turn.checked_rem(count))
+            .unwrap_or(0)
     }
 
     /// A request that was sent over a path which is down now, and whose memory is back: over another one, or let it
@@ -137,7 +143,8 @@ impl Session {
             Err(Verdict::Stale(job)) => self.begin_again(job),
             // The queues of the other path are full: some room will be there soon.
             Err(Verdict::Refused(EAGAIN, job)) => {
-                let deadline = weft::time::jiffies().wrapping_add(weft::time::msecs_to_jiffies(FULL_MS));
+                let deadline =
+                    weft::time::jiffies().wrapping_add(weft::time::msecs_to_jiffies(FULL_MS));
                 self.park(Job { deadline, ..job });
             }
             Err(Verdict::Refused(error, job)) => match (deadline, &job.cargo) {

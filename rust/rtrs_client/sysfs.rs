@@ -78,7 +78,8 @@ fn attempts_show(session: &Session, page: &mut PageWriter<'_>) -> Result {
 }
 
 fn attempts_store(session: &Arc<Session>, input: &[u8], _: Active<'_>) -> Result {
-    let limit = Limit::from_text(input).map_err(|error| refused("max_reconnect_attempts", error))?;
+    let limit =
+        Limit::from_text(input).map_err(|error| refused("max_reconnect_attempts", error))?;
     session.settings.set_reconnect_limit(limit);
     Ok(())
 }
@@ -101,7 +102,10 @@ fn add_path_show(_: &Session, page: &mut PageWriter<'_>) -> Result {
 }
 
 fn add_path_store(session: &Arc<Session>, input: &[u8], _: Active<'_>) -> Result {
-    let line = input.split(|byte| matches!(byte, b'\n' | 0)).next().unwrap_or_default();
+    let line = input
+        .split(|byte| matches!(byte, b'\n' | 0))
+        .next()
+        .unwrap_or_default();
     let addrs = PathAddrs::parse(line, session.port).map_err(|error| {
         pr_err!("{}: add_path: {}\n", session, Plain(error));
         EINVAL

@@ -160,7 +160,12 @@ impl Usher {
         match self.parse(data) {
             Ok(accepted) => self.advance(Progress::Accepted(accepted)),
             Err(error) => {
-                pr_ratelimited!(pr_err, "{}: answer of the server: {}\n", self.path, Plain(error));
+                pr_ratelimited!(
+                    pr_err,
+                    "{}: answer of the server: {}\n",
+                    self.path,
+                    Plain(error)
+                );
                 self.fail(ECONNRESET);
             }
         }

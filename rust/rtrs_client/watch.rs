@@ -100,7 +100,12 @@ impl Path {
         let limit = msecs_to_jiffies(seconds.saturating_mul(1000));
         let hangs = link.has_older_than(jiffies().wrapping_sub(limit));
         if hangs {
-            pr_ratelimited!(pr_err, "{}: a request was not answered for {} s\n", self, seconds);
+            pr_ratelimited!(
+                pr_err,
+                "{}: a request was not answered for {} s\n",
+                self,
+                seconds
+            );
         }
         hangs
     }
@@ -129,7 +134,11 @@ impl Path {
                 false
             }
             Beat::Dead => {
-                pr_ratelimited!(pr_err, "{}: the server has been silent for too long\n", self);
+                pr_ratelimited!(
+                    pr_err,
+                    "{}: the server has been silent for too long\n",
+                    self
+                );
                 true
             }
         }
