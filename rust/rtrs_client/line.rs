@@ -48,13 +48,15 @@ pub(crate) struct Line {
     cq: Arc<Cq>,
     cm: CmId,
     usher: Arc<Usher>,
+    /// The handler of the queue pair.
+    receiver: Arc<Receiver>,
     /// Scatter-gather entries of one work request.
     most_sges: u32,
 }
 
 impl Line {
     pub(crate) fn new(
-        qp: Qp<Receiver>,
+        (qp, receiver): (Qp<Receiver>, Arc<Receiver>),
         cq: Arc<Cq>,
         cm: CmId,
         usher: Arc<Usher>,
@@ -65,6 +67,7 @@ impl Line {
             cq,
             cm,
             usher,
+            receiver,
             most_sges,
         }
     }
@@ -72,6 +75,11 @@ impl Line {
     #[inline]
     pub(crate) fn qp(&self) -> &QueuePair {
         &self.qp
+    }
+
+    #[inline]
+    pub(crate) fn receiver(&self) -> &Receiver {
+        &self.receiver
     }
 
     pub(crate) fn cm(&self) -> &CmId {

@@ -10,11 +10,14 @@
 //! batches; there are two for each request that can be under way, so a few missing ones do no harm.
 
 use crate::{
-    lane::Next,
+    burden::Burden,
+    lane::{
+        Lane,
+        Next, //
+    },
     line::Nobody,
     link::{
         on_lane,
-        AnyLane,
         Core, //
     }, //
 };
@@ -149,8 +152,10 @@ impl Receiver {
         if let (Some(rkey), Some(chunks)) = (response.new_rkey, self.core.chunks.as_ref()) {
             chunks.set_key(slot, rkey);
         }
-        let next = on_lane!(&lane, lane => lane.answered(self.cid, response.status))?;
-        self.follow(qp, &lane, next);
+        on_lane!(&lane, lane => {
+            let next = lane.answered(self.cid, response.status)?;
+            self.follow(qp, lane, next);
+        });
         Ok(())
     }
 
@@ -159,14 +164,16 @@ impl Receiver {
         let lanes = self.core.lanes().ok_or(EPROTO)?;
         let lane = lanes.of_key(rkey).ok_or(EPROTO)?;
         let proof = received.invalidated().ok_or(EPROTO)?;
-        let next = on_lane!(&lane, lane => lane.invalidated(&proof))?;
-        self.follow(qp, &lane, next);
+        on_lane!(&lane, lane => {
+            let next = lane.invalidated(&proof)?;
+            self.follow(qp, lane, next);
+        });
         Ok(())
     }
 
     /// Does what follows for a lane.
     #[inline]
-    fn follow(&self, qp: &QueuePair, lane: &AnyLane<'_>, next: Next) {
+    pub(crate) fn follow<M: Burden>(&self, qp: &QueuePair, lane: &Arc<Lane<M>>, next: Next) {
         match next {
             Next::Wait => {}
             Next::Done(done) => done.tell(),
@@ -175,13 +182,13 @@ impl Receiver {
     }
 
     /// Invalidates the memory region of a lane, now or when there is room.
-    fn invalidate(&self, qp: &QueuePair, lane: &AnyLane<'_>) {
-        let mut result = on_lane!(lane, lane => lane.invalidate(qp));
-        if matches!(result, Err(PostError::Full)) {
+    fn invalidate<M: Burden>(&self, qp: &QueuePair, lane: &Arc<Lane<M>>) {
+        let mut result = lane.invalidate(qp);
+        if result == Err(PostError::Full) {
             // ORDERING: `Full`: noted before the queue is asked once more, which makes it tell when there is room.
             self.owed.xchg(true, Full);
-            if on_lane!(lane, lane => lane.is_stuck(self.cid)) {
-                result = on_lane!(lane, lane => lane.invalidate(qp));
+            if lane.is_stuck(self.cid) {
+                result = lane.invalidate(qp);
             }
         }
         if matches!(result, Err(PostError::Failed(_) | PostError::Broken)) {
@@ -246,9 +253,9 @@ impl Receiver {
             return;
         };
         for lane in lanes.iter() {
-            if on_lane!(&lane, lane => lane.is_stuck(self.cid)) {
-                self.invalidate(qp, &lane);
-            }
+            on_lane!(&lane, lane => if lane.is_stuck(self.cid) {
+                self.invalidate(qp, lane);
+            });
         }
     }
 }
