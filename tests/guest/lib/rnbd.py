@@ -23,6 +23,13 @@ def set_up_fabric(address=ADDRESS):
     g.run("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "fabric0")
 
 
+def set_up_fabric_on(address):
+    """A soft-RoCE device on the interface that has this address."""
+    interface = g.run("ip", "-o", "-4", "address", "show", "to", address).split()[1]
+    g.run("modprobe", "rdma_rxe")
+    g.run("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", interface)
+
+
 def set_up(*server_options, disks=1):
     """The fabric, RAM disks, server and client."""
     set_up_fabric()
