@@ -221,11 +221,8 @@ impl Path {
             return;
         }
         self.take_down(false);
-        if !self.transition(PathState::Disconnecting, PathState::Down) {
-            // Dropped again meanwhile: another turn finishes the job.
-            self.kick(Event::Shutdown);
-            return;
-        }
+        // Only this task leaves the state.
+        self.transition(PathState::Disconnecting, PathState::Down);
         {
             let mut reconnect = self.reconnect.lock();
             reconnect.due = None;
