@@ -193,9 +193,15 @@ impl Path {
 
     /// Gives the path up and has its task take it down and connect again. Any context up to softirq.
     pub fn drop_path(self: &Arc<Self>) {
-        // Every state may go to Error.
-        // ORDERING: `Full`, as in `transition`.
-        self.state.xchg(PathState::Error as i32, Full);
+        let mut state = self.state();
+        // What is being taken down needs no second turn for it.
+        while state::allowed(state, PathState::Error) {
+            // ORDERING: `Full`, as in `transition`.
+            match self.state.cmpxchg(state as i32, PathState::Error as i32, Full) {
+                Ok(_) => break,
+                Err(_) => state = self.state(),
+            }
+        }
         self.kick(Event::Shutdown);
     }
 

@@ -52,6 +52,9 @@ pub enum Event {
     Accept = 16,
 }
 
+/// Where in [`Events`] it is noted that an event is to be handled at once: this many bits above the event's own.
+const AT_ONCE: u32 = 16;
+
 /// What the task is to do.
 pub(crate) struct Events(Atomic<u32>);
 
@@ -60,13 +63,22 @@ impl Events {
         Self(Atomic::new(0))
     }
 
-    /// Adds an event; `false` if it was there already.
+    /// Adds an event that is to be handled at once; `false` if one was added already.
     fn add(&self, event: Event) -> bool {
-        let bit = event as u32;
+        self.set(event as u32 | (event as u32) << AT_ONCE)
+    }
+
+    /// Adds an event that may wait for a time the caller sees to; `false` if it was there already.
+    fn add_delayed(&self, event: Event) -> bool {
+        self.set(event as u32)
+    }
+
+    /// Sets all `bits`; `false` if they were set already.
+    fn set(&self, bits: u32) -> bool {
         let mut old = self.0.load(Acquire);
-        while old & bit == 0 {
+        while old & bits != bits {
             // ORDERING: `Full`: the task that takes the event sees why it was set.
-            match self.0.cmpxchg(old, old | bit, Full) {
+            match self.0.cmpxchg(old, old | bits, Full) {
                 Ok(_) => return true,
                 Err(seen) => old = seen,
             }
@@ -117,7 +129,7 @@ impl Path {
 
     /// Has the task do something after a pause. Any context up to softirq.
     fn kick_after(self: &Arc<Self>, event: Event, jiffies: usize) {
-        if !self.conn.is_destroying() && self.events.add(event) {
+        if !self.conn.is_destroying() && self.events.add_delayed(event) {
             Task::schedule(self, jiffies);
         }
     }
@@ -209,11 +221,8 @@ impl Path {
             return;
         }
         self.take_down(false);
-        if !self.transition(PathState::Disconnecting, PathState::Down) {
-            // Dropped again meanwhile: another turn finishes the job.
-            self.kick(Event::Shutdown);
-            return;
-        }
+        // Only this task leaves the state.
+        self.transition(PathState::Disconnecting, PathState::Down);
         {
             let mut reconnect = self.reconnect.lock();
             reconnect.due = None;
@@ -277,6 +286,11 @@ impl Path {
             Err(EBUSY) => self.receive_later(),
             Err(_) | Ok(()) => {}
         }
+    }
+
+    /// Has the task send again soon, in case nobody tells that there is room. Up to softirq.
+    pub fn send_later(self: &Arc<Self>) {
+        self.kick_after(Event::Send, MEMORY_PAUSE);
     }
 
     /// Has the task receive again when a socket that had too much unread may have read some. Up to softirq.

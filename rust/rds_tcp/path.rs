@@ -469,7 +469,9 @@ impl PathOps for TcpPath {
         match result {
             Err(EAGAIN) => {
                 inner.shared.count(Tcp::SndbufFull);
-                Err(EAGAIN)
+                // With nothing on its way no acknowledgement will tell of room: TCP is short of memory.
+                let idle = attached.write_seq() == attached.snd_una();
+                Err(if idle { ENOMEM } else { EAGAIN })
             }
             Err(error) => {
                 if path.is_up() {
@@ -570,6 +572,10 @@ impl TcpCallbacks for Hooks {
         let waiting = path.drop_acked(|end| window::tcp_acked(end, una));
         if waiting && sk.has_send_space() {
             path.kick(Event::Send);
+        } else if waiting {
+            // Packets that a queueing discipline still holds take up the room. If this was the last acknowledgement,
+            // nobody tells when they are gone.
+            path.send_later();
         }
     }
 

@@ -38,6 +38,9 @@ use kernel::{
 /// Set in [`Shared::users`] once the queue is being dropped.
 const CLOSED: i64 = 1 << 62;
 
+/// How often [`Task::reschedule`] tries again; each further turn needs another racing call in between.
+const RESCHEDULE_TURNS: usize = 16;
+
 /// What a queue and its tasks share.
 ///
 /// # Invariants
@@ -326,30 +329,33 @@ impl<T: TaskItem<ID>, const ID: u64> Task<T, ID> {
         if !task.queue.0.enter() {
             return;
         }
-        let reference = ManuallyDrop::new(object.clone());
+        let mut reference = ManuallyDrop::new(object.clone());
         // `mod_delayed_work` would not tell whether the work is pending afterwards if a `cancel_sync` runs at the same
-        // time, so this is done in steps that do.
-        // SAFETY: As in `schedule`.
-        let queue = || unsafe {
-            bindings::weft_helper_queue_delayed_work(
-                task.queue.0.queue.as_ptr(),
-                task.work.get(),
-                delay,
-            )
-        };
-        if queue() {
-            return;
+        // time, so this is done in steps that do. Whoever schedules the task between two steps may want it later than
+        // this call does, so the steps are repeated. During a `cancel_sync` nothing can be scheduled: that, and no
+        // other case, lasts for all turns.
+        for _ in 0..RESCHEDULE_TURNS {
+            // SAFETY: As in `schedule`.
+            let queued = unsafe {
+                bindings::weft_helper_queue_delayed_work(
+                    task.queue.0.queue.as_ptr(),
+                    task.work.get(),
+                    delay,
+                )
+            };
+            if queued {
+                return;
+            }
+            // SAFETY: The work is initialised.
+            if unsafe { bindings::cancel_delayed_work(task.work.get()) } {
+                // SAFETY: It was pending, so by the type invariants one reference was leaked for it, which is ours now.
+                drop(unsafe { Arc::from_raw(Arc::as_ptr(object)) });
+                task.queue.0.leave();
+            }
         }
-        // SAFETY: The work is initialised.
-        if unsafe { bindings::cancel_delayed_work(task.work.get()) } {
-            // SAFETY: It was pending, so by the type invariants one reference was leaked for it, which is ours now.
-            drop(unsafe { Arc::from_raw(Arc::as_ptr(object)) });
-            task.queue.0.leave();
-        }
-        if !queue() {
-            drop(ManuallyDrop::into_inner(reference));
-            task.queue.0.leave();
-        }
+        // SAFETY: Taken once, and not used again.
+        drop(unsafe { ManuallyDrop::take(&mut reference) });
+        task.queue.0.leave();
     }
 
     /// Takes a scheduled task off the queue and waits for it if it runs now. Sleeps.

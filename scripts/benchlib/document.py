@@ -10,7 +10,7 @@ from symbols import PARTS, readable
 
 FORMAT = 1
 # Functions of a workload and an implementation that are named.
-HOT = 20
+HOT = 60
 MEANING = {
     "unit": "instructions of the whole guest per message; one is one nanosecond of guest time",
     "busy": "elapsed without the time the processor slept",

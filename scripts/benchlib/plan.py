@@ -3,8 +3,8 @@
 
 A block has a round for each implementation, in random order; a round has a sample of each workload and a profile of
 each, both in random order.
-The two rounds of a block follow each other in the same guest, which makes their samples a pair. Half of the blocks
-run in a guest of their own, so that nothing depends on how one guest happened to boot.
+The two rounds of a block follow each other in the same guest, which makes their samples a pair. The blocks are shared
+among guests, at least two, so that nothing depends on how one of them happened to boot.
 """
 
 import random
@@ -15,6 +15,7 @@ IMPLS = ("c", "rust")
 MODULES = {"c": ("rds", "rds_tcp"), "rust": ("weft", "rds", "rds_tcp")}
 MODULE_FOLDER = {"c": "kernel/net/rds", "rust": "updates"}
 BOOTS = 2
+BLOCKS_PER_BOOT = 5
 # The timers of the profiler, and the nanoseconds between two samples of one. The workloads repeat themselves exactly,
 # so a single timer would again and again meet the same functions; many that are out of step meet all.
 TIMERS = 16
@@ -58,7 +59,7 @@ def guests(samples, seed, profile):
     for block in range(samples):
         for impl in source.sample(IMPLS, len(IMPLS)):
             rounds.append(_round(source, len(rounds), block, impl))
-    boots = min(BOOTS, samples)
+    boots = min(samples, max(BOOTS, -(-samples // BLOCKS_PER_BOOT)))
     return [
         {
             "rounds": [turn for turn in rounds if turn["block"] * boots // samples == boot],

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sdk
+import tsc
 from shares import Share
 
 # The ports of a guest, in the order of their numbers; init opens them by these numbers.
@@ -66,6 +67,8 @@ def kernel_words(kernel, accel, cpus):
     words = ["console=ttyS0", "loglevel=5", "printk.devkmsg=on", "printk.time=1", "panic=-1", "oops=panic"]
     # A busy machine delays the ticks that these checks of the timers count.
     words += ["no_timer_check", "tsc=reliable"]
+    if accel == "tcg" and (khz := tsc.khz()):
+        words.append(f"tsc_early_khz={khz}")
     if accel == "icount" and cpus == 1:
         # To calibrate the local timer by counting instructions takes half a minute, and one processor needs only one.
         words.append("noapictimer")

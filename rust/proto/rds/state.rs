@@ -93,7 +93,9 @@ pub const fn allowed(from: PathState, to: PathState) -> bool {
         (Connecting, Down) => true,
         // An accepted connection replaces the own attempt.
         (Connecting, Resetting) => true,
-        // A drop, from anywhere.
+        // What is being taken down is not dropped once more.
+        (Disconnecting, Error) => false,
+        // A drop, from anywhere else.
         (_, Error) => true,
         // The shutdown worker takes over, and finishes.
         (Up | Error | Resetting, Disconnecting) => true,
@@ -135,7 +137,8 @@ mod tests {
         ];
         for from in PathState::ALL {
             for to in PathState::ALL {
-                let expected = to == Error || steps.contains(&(from, to));
+                let dropped = to == Error && from != Disconnecting;
+                let expected = dropped || steps.contains(&(from, to));
                 assert_eq!(allowed(from, to), expected, "{from} to {to}");
             }
         }

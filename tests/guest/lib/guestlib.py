@@ -109,13 +109,20 @@ def join(a, b, number=0):
     """Two namespaces on one wire; returns their addresses 10.8.NUMBER.1 and .2 (also fd08:NUMBER::1 and ::2)."""
     netlink.add_namespace(a)
     netlink.add_namespace(b)
-    netlink.add_veth("eth0", a, "eth0", b)
-    for side, ns in enumerate((a, b), 1):
+    for ns in (a, b):
         with inside(ns):
             netlink.set_up("lo")
-            netlink.add_address("eth0", f"10.8.{number}.{side}", 24)
-            netlink.add_address("eth0", f"fd08:{number}::{side}", 64)
-            netlink.set_up("eth0")
+    return wire(a, b, number)
+
+
+def wire(a, b, number=0, device="eth0"):
+    """Joins two namespaces, as `join` does; `device` is the name of the first one's end."""
+    netlink.add_veth(device, a, "eth0", b)
+    for side, (ns, name) in enumerate(((a, device), (b, "eth0")), 1):
+        with inside(ns):
+            netlink.add_address(name, f"10.8.{number}.{side}", 24)
+            netlink.add_address(name, f"fd08:{number}::{side}", 64)
+            netlink.set_up(name)
     return f"10.8.{number}.1", f"10.8.{number}.2"
 
 

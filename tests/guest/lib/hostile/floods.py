@@ -69,7 +69,7 @@ _unread("probes", wire.probe)
 def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         watch = Watch()
-        for _ in range(8 if ON_DEBUG else 32):
+        for _ in range(4 if ON_DEBUG else 32):
             # A peer that ignores congestion. The module may stop reading, or end the connection.
             if not peer.message(bytes(MIB), 4001, sock.port):
                 break
@@ -84,7 +84,7 @@ def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         port = sock.port
         watch = Watch()
-        for _ in range(20 if ON_DEBUG else 50):
+        for _ in range(8 if ON_DEBUG else 50):
             if not peer.send(_many(peer, 1000, lambda seq: wire.header(seq, 0, 4001, port))):
                 break
             watch.look()
@@ -98,7 +98,7 @@ def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         port = sock.port
         watch = Watch()
-        for _ in range(20 if ON_DEBUG else 50):
+        for _ in range(8 if ON_DEBUG else 50):
             if not peer.send(_many(peer, 1000, lambda seq: wire.header(seq, 0, 0, port))):
                 break
             watch.look()
@@ -138,9 +138,9 @@ def _():
 
 @CASES.case("R-37 connections that end at once, while messages go to those peers", limit=180)
 def _():
-    addresses = [fresh_address() for _ in range(30)]
+    addresses = [fresh_address() for _ in range(15 if ON_DEBUG else 30)]
     with sink() as sock:
-        for number in range(60 if ON_DEBUG else 200):
+        for number in range(30 if ON_DEBUG else 200):
             address = addresses[number % len(addresses)]
             peer = Peer(address)
             outcome(lambda a=address: sock.send(b"x" * 100, (a, 4001), MSG_DONTWAIT))

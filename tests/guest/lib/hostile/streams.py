@@ -312,7 +312,7 @@ def _():
 
 @CASES.case("1 MiB in tiny segments costs no more than a few MiB", limit=120)
 def _():
-    size = MIB // 4 if ON_DEBUG else MIB
+    size = MIB // 16 if ON_DEBUG else MIB
     step = 100
     data = os.urandom(size)
     with sink() as sock, Peer(greet=True) as peer:
@@ -353,7 +353,7 @@ def _():
     watch = Watch()
     with Peer(greet=True) as peer:
         dropped = snapshot.counter("recv_drop_no_sock")
-        count = 4 if ON_DEBUG else 32
+        count = 2 if ON_DEBUG else 32
         for port in range(count):
             peer.message(bytes(MIB), 4001, 60000 + port)
         peer.alive()
@@ -387,7 +387,7 @@ def _():
 @CASES.case("0/0 is ignored")
 def _():
     with Peer(greet=True) as peer:
-        for _ in range(1000):
+        for _ in range(200 if ON_DEBUG else 1000):
             peer.message(b"", 0, 0)
         peer.message(b"with data", 0, 0)
         peer.alive()
