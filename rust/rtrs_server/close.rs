@@ -33,9 +33,6 @@ impl TaskItem<{ task::CLOSE }> for Path {
         Task::<Self, { task::TIMER }>::cancel_sync(&this);
         let conns = this.conns.lock().take();
         for conn in conns.list.iter().flatten() {
-            conn.disconnect();
-        }
-        for conn in conns.list.iter().flatten() {
             conn.end();
         }
         this.session.chunks.cancel(&this);
@@ -51,20 +48,17 @@ impl TaskItem<{ task::CLOSE }> for Path {
 }
 
 impl Conn {
-    /// Tells the client. Does not wait.
-    fn disconnect(&self) {
-        if let Some(id) = &*self.id.lock() {
+    /// Tells the client, ends everything that the device does for the connection, and what waited for it. Sleeps.
+    fn end(&self) {
+        // Not under the lock: ending a connection takes the handler mutex, under which others take the lock.
+        let id = self.id.lock().take();
+        if let Some(id) = &id {
             // Fails if there is no connection any more.
             let _ = id.disconnect();
         }
-    }
-
-    /// Ends everything that the device does for the connection, and what waited for it. Sleeps.
-    fn end(&self) {
         self.shut();
         let serving = self.serving.lock().take();
         drop(serving);
-        let id = self.id.lock().take();
         drop(id);
     }
 }

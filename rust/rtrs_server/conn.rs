@@ -13,6 +13,7 @@ use crate::{
     chunks::Claim,
     path::Path,
     reply,
+    setup::Information,
     slot::{
         Reply,
         Slot,
@@ -58,6 +59,8 @@ pub(crate) struct Live {
     /// A heartbeat of the client is to be answered.
     ack: bool,
     mute: Arc<Mute>,
+    /// What the client was told of the memory.
+    pub(crate) information: Option<Arc<Information>>,
     /// For the memory of the queues.
     _reserved: Reserved,
 }
@@ -102,6 +105,7 @@ impl Live {
             beat: false,
             ack: false,
             mute: Arc::new(Mute, GFP_KERNEL)?,
+            information: None,
             _reserved: reserved,
         })
     }

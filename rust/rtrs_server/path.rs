@@ -14,6 +14,7 @@ use crate::{
     stats::Stats,
     sysfs::PathDir, //
 };
+use core::net::SocketAddr;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -29,6 +30,7 @@ use kernel::{
     },
 };
 use weft::{
+    fmt::Plain,
     new_task,
     new_wait_queue,
     pr_ratelimited,
@@ -37,6 +39,10 @@ use weft::{
     workqueue::Task, //
 };
 use weft_proto::rtrs::{
+    addr::{
+        self,
+        PathName, //
+    },
     conn::{
         ConnectRequest,
         PathUuid, //
@@ -68,37 +74,37 @@ pub(crate) struct Ends {
 impl Ends {
     /// Whether both addresses are the same, ports aside.
     pub(crate) fn same_addresses(&self, other: &Self) -> bool {
-        same_host(&self.client, &other.client) && same_host(&self.server, &other.server)
+        text(&self.client) == text(&other.client) && text(&self.server) == text(&other.server)
+    }
+
+    /// The name of a path between these ends: `<client>@<server>`.
+    pub(crate) fn name(&self) -> Plain<PathName> {
+        Plain(PathName {
+            src: text(&self.client),
+            dst: text(&self.server),
+        })
     }
 
     /// The client's address as text.
-    pub(crate) fn client_text(&self) -> impl kernel::fmt::Display + '_ {
-        Text(&self.client)
+    pub(crate) fn client_text(&self) -> Plain<addr::Addr> {
+        Plain(text(&self.client))
     }
 
     /// The server's address as text.
-    pub(crate) fn server_text(&self) -> impl kernel::fmt::Display + '_ {
-        Text(&self.server)
+    pub(crate) fn server_text(&self) -> Plain<addr::Addr> {
+        Plain(text(&self.server))
     }
 }
 
-struct Text<'a>(&'a Addr);
-
-impl kernel::fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut kernel::fmt::Formatter<'_>) -> kernel::fmt::Result {
-        match self.0 {
-            Addr::Ip(addr) => write!(f, "ip:{}", addr.ip()),
-            Addr::Gid(addr) => write!(f, "gid:{:?}", addr.gid),
-        }
-    }
-}
-
-/// Whether two addresses are the same, ports aside.
-fn same_host(a: &Addr, b: &Addr) -> bool {
-    match (a, b) {
-        (Addr::Ip(a), Addr::Ip(b)) => a.ip() == b.ip(),
-        (Addr::Gid(a), Addr::Gid(b)) => a.gid == b.gid,
-        _ => false,
+/// An address as users read it.
+fn text(addr: &Addr) -> addr::Addr {
+    match addr {
+        Addr::Ip(SocketAddr::V4(addr)) => addr::Addr::V4(*addr.ip()),
+        Addr::Ip(SocketAddr::V6(addr)) => addr::Addr::V6 {
+            addr: *addr.ip(),
+            scope_id: addr.scope_id(),
+        },
+        Addr::Gid(addr) => addr::Addr::Gid(addr.gid),
     }
 }
 
@@ -175,6 +181,7 @@ pub(crate) struct Path {
     /// The user of the session was told of this path.
     pub(crate) counted: Atomic<bool>,
     /// Whether the peer is alive.
+    #[pin]
     pub(crate) pulse: Pulse,
     pub(crate) stats: Stats,
     /// Its files in sysfs.
@@ -221,7 +228,7 @@ impl Path {
                 conns <- new_mutex!(Conns { list, pd: None }, "rtrs_path_conns"),
                 setup <- new_mutex!(Setup::default(), "rtrs_path_setup"),
                 counted: Atomic::new(false),
-                pulse: Pulse::new(),
+                pulse <- Pulse::new(),
                 stats,
                 dir <- new_mutex!(None, "rtrs_path_dir"),
                 changed <- new_wait_queue!("rtrs_path"),

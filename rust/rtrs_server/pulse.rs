@@ -2,46 +2,46 @@
 
 //! Whether the client of a path is alive.
 //!
-//! Each message of the client sets a mark; the timer of the path looks at it and forgets it.
+//! Each message of the client sets a mark; the timer of the path looks at it and forgets it. What follows from that is in
+//! `weft_proto::rtrs::hb`.
 
-use kernel::sync::atomic::{
-    Atomic,
-    Relaxed, //
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        SpinLock, //
+    },
+};
+use weft_proto::rtrs::hb::{
+    Beat,
+    Monitor, //
 };
 
-/// Milliseconds between heartbeats: `RTRS_HB_INTERVAL_MS`.
-pub(crate) const INTERVAL_MS: u32 = 5_000;
-/// Heartbeats that may go without any sign of the client: `RTRS_HB_MISSED_MAX`.
-const MISSED_MAX: u32 = 5;
-
-/// What the timer has to do.
-pub(crate) enum Beat {
-    /// Send a heartbeat.
-    Send,
-    /// Nothing: one is under way.
-    Wait,
-    /// Give the client up.
-    Dead,
-}
-
 /// Signs of life of a client.
+#[pin_data]
 pub(crate) struct Pulse {
     /// There was one since the timer looked.
     heard: Atomic<bool>,
-    /// How often the timer found none.
-    missed: Atomic<u32>,
     /// One look without a sign is enough.
     suspected: Atomic<bool>,
+    /// For the timer only.
+    #[pin]
+    monitor: SpinLock<Monitor>,
 }
 
 // ORDERING: Everywhere here, marks that the timer looks at seconds later.
 impl Pulse {
-    pub(crate) const fn new() -> Self {
-        Self {
+    /// Of a client that was just heard.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
             heard: Atomic::new(true),
-            missed: Atomic::new(0),
             suspected: Atomic::new(false),
-        }
+            monitor <- new_spinlock!(Monitor::new(), "rtrs_pulse"),
+        })
     }
 
     /// A message of the client arrived. Any context.
@@ -58,21 +58,13 @@ impl Pulse {
         !self.suspected.xchg(true, Relaxed)
     }
 
-    /// The timer looks.
-    pub(crate) fn tick(&self) -> Beat {
+    /// The timer looks. Process context.
+    pub(crate) fn look(&self) -> Beat {
         let heard = self.heard.xchg(false, Relaxed);
         let suspected = self.suspected.xchg(false, Relaxed);
-        if heard {
-            self.missed.store(1, Relaxed);
-            return Beat::Send;
+        if suspected && !heard {
+            return Beat::Dead;
         }
-        let missed = self.missed.fetch_add(1, Relaxed);
-        if suspected || missed > MISSED_MAX {
-            Beat::Dead
-        } else if missed == 0 {
-            Beat::Send
-        } else {
-            Beat::Wait
-        }
+        self.monitor.lock().look(heard)
     }
 }

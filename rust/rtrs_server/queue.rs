@@ -23,9 +23,16 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use weft_proto::rtrs::wire::{
-    Desc,
-    InfoReq, //
+use weft_proto::rtrs::{
+    cid::Use,
+    sizes::{
+        Needs,
+        QueueSizes, //
+    },
+    wire::{
+        Desc,
+        InfoReq, //
+    },
 };
 use weft_rdma::{
     cm::Token,
@@ -52,49 +59,41 @@ use weft_rdma::{
 
 /// Bytes that a work request takes in a queue of the device and of the library, roughly.
 const WR_BYTES: u64 = 256;
-/// Work requests of the first connection, one way: `SERVICE_CON_QUEUE_DEPTH`, twice, and two.
-const SERVICE_WRS: u32 = 2 * 512 + 2;
-/// Receives of the first connection, beside the one for the information request.
-const SERVICE_RECEIVES: u32 = 512;
-/// Work requests that a send queue has room for at least: a chain and one more.
+/// Work requests that the library wants a send queue to have room for: a chain and one more.
 const LEAST_SENDS: u32 = 16;
 
-/// How long the queues of a connection are.
-struct Lengths {
-    send: u32,
-    receive: u32,
-}
-
 impl Conn {
-    /// As long as C has them, or as long as the device can do.
-    fn lengths(&self) -> Lengths {
+    /// How long the queues are.
+    fn sizes(&self) -> QueueSizes {
         let config = self.path.session.server().config();
-        let depth = u32::from(config.geometry.queue_depth());
-        // Of an answer: data, invalidation, new key, immediate; and the invalidation before.
-        let each = if config.always_invalidate { 5 } else { 3 };
-        let (send, receive) = match self.cid {
-            0 => (SERVICE_WRS, SERVICE_RECEIVES.saturating_add(1)),
-            _ => (depth.saturating_mul(each).saturating_add(1), depth),
+        let needs = match config.always_invalidate {
+            true => Needs::SERVER_INVALIDATING,
+            false => Needs::SERVER,
         };
-        // The library needs one more to drain them, and a send queue that takes a chain.
+        let usage = match self.cid {
+            0 => Use::Admin,
+            _ => Use::Io,
+        };
+        // The library needs one more to drain them.
         let most = self.path.ends.device.limits().max_qp_wr.saturating_sub(1);
-        Lengths {
-            send: send.max(LEAST_SENDS).min(most),
-            receive: receive.min(most),
+        let sizes = QueueSizes::new(needs, usage, config.geometry.queue_depth(), most);
+        QueueSizes {
+            max_send_wr: sizes.max_send_wr.max(LEAST_SENDS),
+            ..sizes
         }
     }
 
     /// Makes the queue pair, ready to receive the first message. Sleeps.
     pub(crate) fn make(self: &Arc<Self>, token: &Token<'_>, pd: &Arc<Pd>) -> Result {
-        let Lengths { send, receive } = self.lengths();
-        let wrs = u64::from(send) + u64::from(receive);
+        let sizes = self.sizes();
+        let wrs = u64::from(sizes.completions());
         let reserved = self
             .path
             .session
             .server()
             .budget
             .take(wrs.saturating_mul(WR_BYTES))?;
-        let entries = send.saturating_add(receive).saturating_add(2);
+        let entries = sizes.completions().saturating_add(2);
         let vector = Some(u32::from(self.cid));
         let cq = Cq::pooled(pd.device(), Context::Workqueue, entries, vector)?;
         let slab = SlabSize {
@@ -105,9 +104,9 @@ impl Conn {
             pd,
             send_cq: &cq,
             recv_cq: &cq,
-            max_send_wr: send,
-            max_recv_wr: receive,
-            max_send_sge: 1,
+            max_send_wr: sizes.max_send_wr,
+            max_recv_wr: sizes.max_recv_wr,
+            max_send_sge: sizes.max_send_sge,
             slab: (self.cid == 0).then_some(slab),
         };
         let qp = Qp::new(token, &init, self.clone())?;
@@ -122,16 +121,11 @@ impl Conn {
     pub(crate) fn open(&self, slots: &Arc<Slots>) -> Result {
         let depth = self.path.session.queue_depth();
         let parked = KVVec::with_capacity(usize::from(depth), GFP_KERNEL)?;
-        let receives = match self.cid {
-            // That for the information request has been used by now.
-            0 => self.lengths().receive.saturating_sub(1),
-            _ => self.lengths().receive,
-        };
         let mut live = self.live.lock();
         let live = (*live).as_mut().ok_or(ENOTCONN)?;
         live.parked = parked;
         live.slots = Some(slots.clone());
-        Ok(live.qp.post_recv(receives)?)
+        Ok(live.qp.post_recv(self.sizes().receives)?)
     }
 
     /// Has the device learn the key of a chunk. `EAGAIN` if there is no room now.
@@ -161,9 +155,14 @@ impl Conn {
 
     /// Answers the request for information. `EAGAIN` if there is no room now.
     pub(crate) fn inform(&self, information: &Arc<Information>) -> Result {
-        self.post(information, Signal::Always, |information, chain| {
+        self.post(information, Signal::Auto, |information, chain| {
             chain.send(information.0.sge(0, information.0.len())?)
-        })
+        })?;
+        // Soft-RoCE may read what it sends once more after the client has acknowledged it.
+        if let Some(live) = &mut *self.live.lock() {
+            live.information = Some(information.clone());
+        }
+        Ok(())
     }
 
     fn post<T: Owner>(

@@ -77,7 +77,9 @@ struct Listeners {
 #[pin_data]
 pub(crate) struct Shared {
     pub(crate) core: Arc<Core>,
-    pub(crate) user: Arc<dyn ServerUser>,
+    /// Taken out when no session is left, so that whoever drops this last runs nothing of the user.
+    #[pin]
+    user: Mutex<Option<Arc<dyn ServerUser>>>,
     /// Memory that all clients may cost together.
     pub(crate) budget: Arc<Budget>,
     port: u16,
@@ -105,7 +107,7 @@ impl Shared {
         Arc::pin_init(
             pin_init!(Self {
                 core,
-                user,
+                user <- new_mutex!(Some(user), "rtrs_server_user"),
                 budget,
                 port,
                 registry <- Registry::new(),
@@ -122,6 +124,11 @@ impl Shared {
     /// Sizes and habits.
     pub(crate) fn config(&self) -> &Config {
         &self.core.config
+    }
+
+    /// The user; `None` when the server is closed.
+    pub(crate) fn user(&self) -> Option<Arc<dyn ServerUser>> {
+        self.user.lock().clone()
     }
 
     /// A number that no path had before.
@@ -301,11 +308,13 @@ impl Drop for Server {
                 || shared.alive.fetch_add(0, Full) == 0,
             );
             match waited {
-                WaitResult::Ready(_) => return,
+                WaitResult::Ready(_) => break,
                 WaitResult::TimedOut | WaitResult::Signal(_) => {
                     pr_info!("closing waits for operations that are under way\n");
                 }
             }
         }
+        let user = shared.user.lock().take();
+        drop(user);
     }
 }

@@ -112,7 +112,7 @@ impl Session {
         let mut link = self.link.lock();
         let user = match &link.user {
             Some(user) => user.clone(),
-            None => self.server().user.connected(self)?,
+            None => self.server().user().ok_or(ESHUTDOWN)?.connected(self)?,
         };
         link.user = Some(user.clone());
         link.up += 1;

@@ -119,11 +119,7 @@ pub(crate) struct PathDir {
 
 impl PathDir {
     fn new(list: &Kobj, path: &Arc<Path>) -> Result<Self> {
-        let name = CString::try_from_fmt(fmt!(
-            "{}@{}",
-            path.ends.client_text(),
-            path.ends.server_text()
-        ))?;
+        let name = CString::try_from_fmt(fmt!("{}", path.ends.name()))?;
         let directory = Kobj::new(list, &name, &PATH_FILES, path.clone())?;
         let stats = Kobj::new(&directory, c"stats", &STATS_FILES, path.clone())?;
         Ok(Self {

@@ -5,15 +5,9 @@
 //! C counterpart: `rtrs_init_hb` and its work; a path that is never completed is dropped there only when another
 //! request collides with it.
 
-use crate::{
-    path::{
-        task,
-        Path, //
-    },
-    pulse::{
-        Beat,
-        INTERVAL_MS, //
-    },
+use crate::path::{
+    task,
+    Path, //
 };
 use kernel::sync::Arc;
 use weft::{
@@ -23,7 +17,13 @@ use weft::{
         TaskItem, //
     },
 };
-use weft_proto::rtrs::state::ServerState;
+use weft_proto::rtrs::{
+    hb::{
+        Beat,
+        INTERVAL_MS, //
+    },
+    state::ServerState, //
+};
 
 /// Milliseconds that a client may take from one connection to the next, and to ask for information.
 const CONNECT_LIMIT_MS: u64 = 30_000;
@@ -64,7 +64,7 @@ impl Path {
     }
 
     fn beat(self: &Arc<Self>) {
-        match self.pulse.tick() {
+        match self.pulse.look() {
             Beat::Send => self.send_heartbeat(),
             Beat::Wait => {}
             Beat::Dead => return self.close("the client answers no heartbeat"),
