@@ -84,7 +84,7 @@ impl Gendisk {
     /// Its name.
     pub fn name(&self) -> &str {
         // SAFETY: By the type invariants; the name is a string that does not change.
-        let name = unsafe { CStr::from_ptr((*self.as_raw()).disk_name.as_ptr().cast()) };
+        let name = unsafe { CStr::from_char_ptr((*self.as_raw()).disk_name.as_ptr()) };
         name.to_str().unwrap_or("")
     }
 
