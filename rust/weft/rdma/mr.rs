@@ -126,8 +126,8 @@ impl<M: Mapped> Mr<M> {
             return Err(ENODEV);
         }
         // SAFETY: The domain is there, and keeps its device.
-        let raw =
-            from_err_ptr(unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind.as_raw(), max_pages) })?;
+        let raw = unsafe { bindings::ib_alloc_mr(pd.as_raw(), kind.as_raw(), max_pages) };
+        let raw = from_err_ptr(raw)?;
         // SAFETY: Just allocated.
         let rkey = unsafe { (*raw).rkey };
         // INVARIANT: Nothing is in it.

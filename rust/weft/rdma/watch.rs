@@ -96,11 +96,16 @@ pub(crate) fn insert(device: Arc<Device>) -> Result {
 
 /// Takes a device out and tells the watchers. Sleeps.
 pub(crate) fn remove(device: &Arc<Device>) {
-    REGISTRY
-        .lock()
-        .devices
-        .retain(|at| !Arc::ptr_eq(at, device));
+    take_out(&mut REGISTRY.lock().devices, |at| Arc::ptr_eq(at, device));
     tell(|watcher| watcher.removed(device));
+}
+
+/// Takes out what is `gone`. Nobody drops a static, so an empty list must not keep memory.
+fn take_out<T>(list: &mut KVec<T>, gone: impl Fn(&T) -> bool) {
+    list.retain(|at| !gone(at));
+    if list.is_empty() {
+        *list = KVec::new();
+    }
 }
 
 /// Calls every watcher.
@@ -175,7 +180,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        REGISTRY.lock().watchers.retain(|at| at.id != self.id);
+        take_out(&mut REGISTRY.lock().watchers, |at| at.id == self.id);
         *self.calls.alive.lock() = false;
     }
 }

@@ -184,8 +184,9 @@ impl Ring {
         let mut state = self.state.lock();
         let before = state.unsignalled;
         let (seq, slot, signalled) = self.admit(&mut state, wrs, report)?;
-        // SAFETY: By the type invariants the slot was free, as there was room, and we hold the lock.
-        unsafe { *slot.entry.get() = Entry::new(owner, seq, wrs, report) };
+        // SAFETY: By the type invariants the slot was free, as there was room, and we hold the lock. It has no owner that
+        // would be to drop.
+        unsafe { slot.entry.get().write(Entry::new(owner, seq, wrs, report)) };
         let first = chain.link(&slot.keys(), if signalled { SIGNALED } else { 0 });
         chain.commit(seq);
         let mut bad = ptr::null();
