@@ -112,6 +112,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// A ring, still closed, for `max_wrs` work requests, at least [`LEAST_WRS`].
+    #[inline(never)]
     pub(super) fn new(max_wrs: u32) -> Result<impl PinInit<Self>> {
         let count = max_wrs.max(LEAST_WRS).next_power_of_two();
         let mut slots = KVVec::with_capacity(usize::try_from(count)?, GFP_KERNEL)?;
@@ -120,6 +121,17 @@ impl Ring {
         }
         // Often enough for the queue to be always half open, but not so often that it costs.
         let threshold = (max_wrs / 4).clamp(1, max_wrs.saturating_sub(LEAST_WRS).max(1));
+        // As for the lock of `Stage`.
+        let state = new_spinlock_irq!(
+            State {
+                tail: 0,
+                free: max_wrs,
+                unsignalled: 0,
+                starved: false,
+                closed: true,
+            },
+            "weft_rdma::qp::ring"
+        );
         // INVARIANT: Nothing was posted.
         Ok(pin_init!(Self {
             slots,
@@ -129,16 +141,7 @@ impl Ring {
             head: Atomic::new(0),
             over: Atomic::new(0),
             good: Atomic::new(0),
-            state <- new_spinlock_irq!(
-                State {
-                    tail: 0,
-                    free: *max_wrs,
-                    unsignalled: 0,
-                    starved: false,
-                    closed: true,
-                },
-                "weft_rdma::qp::ring"
-            ),
+            state <- state,
         }))
     }
 

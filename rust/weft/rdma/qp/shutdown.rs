@@ -69,8 +69,12 @@ pub(super) struct Stage {
 }
 
 impl Stage {
+    #[inline(never)]
     pub(super) fn new() -> impl PinInit<Self> {
-        pin_init!(Self { life <- new_mutex!(Life::None, "weft_rdma::qp::stage") })
+        // Here and not below: what makes the object is compiled in the crates that use it, each of which would have a
+        // name of its own for the one lock class.
+        let life = new_mutex!(Life::None, "weft_rdma::qp::stage");
+        pin_init!(Self { life <- life })
     }
 
     /// There is a queue pair now.
