@@ -158,8 +158,16 @@ impl Device {
         })?;
         self.opened(answer.as_bytes(), life).inspect_err(|_| {
             // The server thinks that all is well.
-            let _ = admin::close(&self.rtrs, answer.fields().device_id);
+            self.close(answer.fields().device_id, life);
         })
+    }
+
+    /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps.
+    fn close(&self, id: u32, life: u32) {
+        // In another life the number may be that of another device.
+        if self.rtrs.life() == life && !self.session.is_closed() {
+            let _ = admin::close(&self.rtrs, id);
+        }
     }
 
     /// Acts upon the server's answer, given in this life of the session.
@@ -358,10 +366,8 @@ impl Device {
         if let Some(disk) = disk {
             disk.remove();
         }
-        if let (true, Some((id, _))) = (was_mapped, target) {
-            if !self.session.is_closed() {
-                let _ = admin::close(&self.rtrs, id);
-            }
+        if let (true, Some((id, life))) = (was_mapped, target) {
+            self.close(id, life);
         }
         pr_info!("{}: unmapped\n", self);
         // Last: this closes the session if it was the last device.

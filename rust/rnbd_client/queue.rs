@@ -28,7 +28,10 @@ use rtrs_client::{
         Message,
         Queue, //
     },
-    session::Attrs, //
+    session::{
+        self as rtrs,
+        Attrs, //
+    },
 };
 use weft::{
     block::{
@@ -62,6 +65,8 @@ pub(crate) struct Driver;
 
 /// What the disks of a session share.
 pub(crate) struct Shared {
+    /// For requests that take long. It does not refer to the tag set.
+    rtrs: Arc<rtrs::Session>,
     /// The first chunk that a tag stands for.
     first_slot: u16,
     /// Hardware queues that are not polled.
@@ -69,18 +74,26 @@ pub(crate) struct Shared {
 }
 
 /// What belongs to a request.
-pub(crate) struct Note(Atomic<u32>);
+pub(crate) struct Note {
+    disk: Atomic<u32>,
+    rtrs: Arc<rtrs::Session>,
+    first_slot: u16,
+}
 
 impl Note {
     /// Number of the disk that the request is for.
     pub(crate) fn disk(&self) -> u32 {
         // ORDERING: Written and read by the owner of the request only.
-        self.0.load(Relaxed)
+        self.disk.load(Relaxed)
     }
 }
 
 /// Makes the tags of a session. Sleeps.
-pub(crate) fn tag_set(attrs: &Attrs, poll_queues: u32) -> Result<Arc<TagSet<Driver>>> {
+pub(crate) fn tag_set(
+    rtrs: &Arc<rtrs::Session>,
+    attrs: &Attrs,
+    poll_queues: u32,
+) -> Result<Arc<TagSet<Driver>>> {
     let queues = mq::online_queues(0);
     let params = Params {
         queues,
@@ -93,6 +106,7 @@ pub(crate) fn tag_set(attrs: &Attrs, poll_queues: u32) -> Result<Arc<TagSet<Driv
         timeout_ms: 0,
     };
     let shared = Shared {
+        rtrs: rtrs.clone(),
         first_slot: attrs.admin,
         queues,
     };
@@ -111,8 +125,12 @@ impl Operations for Driver {
         sectors: 16,
     });
 
-    fn new_request(_tags: &Shared) -> impl PinInit<Note, Error> {
-        Ok(Note(Atomic::new(0)))
+    fn new_request(tags: &Shared) -> impl PinInit<Note, Error> {
+        Ok(Note {
+            disk: Atomic::new(0),
+            rtrs: tags.rtrs.clone(),
+            first_slot: tags.first_slot,
+        })
     }
 
     fn new_hw(tags: &Shared, index: u32) -> Result<HwQueue> {
@@ -131,7 +149,7 @@ impl Operations for Driver {
     ) -> Result<(), Busy> {
         if let Some(note) = request.data::<Note>() {
             // ORDERING: See `Note::disk`.
-            note.0.store(device.id.number(), Relaxed);
+            note.disk.store(device.id.number(), Relaxed);
         }
         let slot = request.tag().saturating_add(hw.data().first_slot);
         let queue = match hw.data().poll {
@@ -142,8 +160,11 @@ impl Operations for Driver {
     }
 
     fn timeout(request: RequestRef<'_, Self>) -> Timeout {
-        // The session watches its requests itself.
-        let _ = request;
+        // The session watches its requests itself; only that of a poller who is gone has to be looked for.
+        let note = request.data();
+        if let Some(tag) = request.tag() {
+            note.rtrs.look_after(tag.saturating_add(note.first_slot));
+        }
         Timeout::Again
     }
 
@@ -203,9 +224,16 @@ fn submit(device: &Device, request: Request, slot: u16, queue: Queue) -> Result<
 }
 
 /// Submits a request once more, whose message was made in an earlier life of the session.
+///
+/// If the device was not opened again in this life, the request fails: it would come back for ever.
 pub(crate) fn again(device: &Device, io: Io) {
-    if let Err(Busy(request)) = submit(device, io.request, io.slot, io.queue) {
-        request.requeue();
+    match device.target.get() {
+        Some((_, life)) if life != io.life => {
+            if let Err(Busy(request)) = submit(device, io.request, io.slot, io.queue) {
+                request.requeue();
+            }
+        }
+        _ => io.request.complete(Err(EIO)),
     }
 }
 

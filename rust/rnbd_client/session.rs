@@ -93,19 +93,16 @@ impl Session {
             GFP_KERNEL,
         )?;
         let rtrs = rtrs::Session::open(params, session.clone())?;
-        match session.set_up(&rtrs) {
-            Ok(()) => Ok(session),
-            Err(error) => {
-                session.close();
-                rtrs.close();
-                Err(error)
-            }
-        }
+        session.set_up(&rtrs).inspect_err(|_| {
+            *session.link.lock() = None;
+            rtrs.close();
+        })?;
+        Ok(session)
     }
 
     fn set_up(&self, rtrs: &Arc<rtrs::Session>) -> Result {
         let attrs = rtrs.attrs()?;
-        let tags = queue::tag_set(&attrs, self.poll_queues)?;
+        let tags = queue::tag_set(rtrs, &attrs, self.poll_queues)?;
         *self.link.lock() = Some(Link {
             rtrs: rtrs.clone(),
             tags,

@@ -20,6 +20,7 @@ use kernel::{
 };
 use weft::{
     block::bdev::Bdev,
+    pr_ratelimited,
     sysfs::Kobj,
     time::msecs_to_jiffies, //
 };
@@ -29,7 +30,7 @@ use weft_proto::{
 };
 
 /// How long closing waits for requests under way, in milliseconds. They keep the device open longer if need be.
-const DRAIN_MS: u32 = 30_000;
+pub(crate) const DRAIN_MS: u32 = 30_000;
 
 /// An open device.
 ///
@@ -101,10 +102,19 @@ impl Device {
         Ok(())
     }
 
-    /// Closes the device: no request is let in, sysfs forgets it, and what is under way is waited for. Sleeps.
+    /// Closes the device and waits for what is under way. Sleeps.
     ///
     /// `false` if somebody else has closed it. A file of its directory must have called `Active::leave` before.
     pub(crate) fn close(&self) -> bool {
+        let closed = self.shut();
+        if closed {
+            self.drain(msecs_to_jiffies(DRAIN_MS));
+        }
+        closed
+    }
+
+    /// The first half of [`Self::close`]: no request is let in, and sysfs forgets the device. Sleeps.
+    pub(crate) fn shut(&self) -> bool {
         if !self.gate.close() {
             return false;
         }
@@ -113,16 +123,21 @@ impl Device {
             drop(dir);
             self.grant.withdraw();
         }
-        if self.gate.wait_empty(msecs_to_jiffies(DRAIN_MS)) {
+        true
+    }
+
+    /// The second half: waits for requests under way, at most `timeout` jiffies. Sleeps.
+    pub(crate) fn drain(&self, timeout: usize) {
+        if self.gate.wait_empty(timeout) {
             self.grant.release();
+            pr_ratelimited!(pr_info, "{}: closed\n", self);
         } else {
-            pr_warn!(
+            pr_ratelimited!(
+                pr_warn,
                 "{}: requests do not end, the device stays open for them\n",
                 self
             );
         }
-        pr_info!("{}: closed\n", self);
-        true
     }
 }
 

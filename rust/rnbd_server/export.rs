@@ -25,6 +25,7 @@ use kernel::{
 use weft::{
     block::bdev::Bdev,
     fmt::Plain,
+    pr_ratelimited,
     sysfs::{
         Kobj,
         Link,
@@ -134,7 +135,12 @@ impl Exports {
         };
         let entry = entries.get_mut(index).ok_or(ENOENT)?;
         entry.writers.open(access).map_err(|why| {
-            pr_err!("{}: not opened: {}\n", &*entry.export.name, Plain(why));
+            pr_ratelimited!(
+                pr_err,
+                "{}: not opened: {}\n",
+                &*entry.export.name,
+                Plain(why)
+            );
             EPERM
         })?;
         entry.grants = entry.grants.saturating_add(1);

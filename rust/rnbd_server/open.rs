@@ -22,7 +22,8 @@ use weft::{
         Bdev,
         Mode, //
     },
-    fmt::Plain, //
+    fmt::Plain,
+    pr_ratelimited, //
 };
 use weft_proto::{
     errno::Failure,
@@ -64,7 +65,8 @@ pub(crate) fn open(session: &Arc<Session>, wanted: &Wanted) -> Result<OpenRsp> {
         // Whatever access is asked for: the one it was opened for stays.
         Some(device) => device,
         None => open_anew(session, wanted).inspect_err(|error| {
-            pr_err!(
+            pr_ratelimited!(
+                pr_err,
                 "{}: '{}' is not opened: {:?}\n",
                 session,
                 &*wanted.path,
@@ -79,7 +81,7 @@ fn open_anew(session: &Arc<Session>, wanted: &Wanted) -> Result<Arc<Device>> {
     let bdev = open_bdev(session, wanted)?;
     let twin = |device: &Device| device.bdev.dev() == bdev.dev() && !device.gate.is_closed();
     if let Some(twin) = session.devices.find(twin) {
-        pr_err!("{}: '{}' is the same device\n", twin, &*wanted.path);
+        pr_ratelimited!(pr_err, "{}: '{}' is the same device\n", twin, &*wanted.path);
         return Err(EEXIST);
     }
     let new = NewDevice {
@@ -94,7 +96,7 @@ fn open_anew(session: &Arc<Session>, wanted: &Wanted) -> Result<Arc<Device>> {
         session.forget(device.id, Number::Free);
         return Err(error);
     }
-    pr_info!("{}: opened as {}\n", device, device.access.name());
+    pr_ratelimited!(pr_info, "{}: opened as {}\n", device, device.access.name());
     Ok(device)
 }
 
@@ -107,7 +109,7 @@ fn open_bdev(session: &Session, wanted: &Wanted) -> Result<Arc<Bdev>> {
         .search_path
         .resolve(&session.name, path, &mut space)
         .map_err(|why| {
-            pr_err!("{}: {}\n", session, Plain(why));
+            pr_ratelimited!(pr_err, "{}: {}\n", session, Plain(why));
             Error::from_errno(why.errno().code())
         })?;
     let mode = if wanted.access.may_write() {
@@ -128,7 +130,8 @@ fn describe(device: &Device) -> Result<OpenRsp> {
     let short = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
     let block = bdev.logical_block_size();
     if block > MOST_BLOCK {
-        pr_err!(
+        pr_ratelimited!(
+            pr_err,
             "{}: blocks of {} bytes cannot be told to a client\n",
             device,
             block

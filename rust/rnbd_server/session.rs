@@ -8,7 +8,10 @@
 //! C counterpart: `struct rnbd_srv_session`.
 
 use crate::{
-    device::Device,
+    device::{
+        Device,
+        DRAIN_MS, //
+    },
     io,
     open::{
         self,
@@ -41,7 +44,12 @@ use rtrs_server::{
     user::SessionUser, //
 };
 use weft::{
-    new_task, pr_ratelimited,
+    new_task,
+    pr_ratelimited,
+    time::{
+        jiffies,
+        msecs_to_jiffies, //
+    },
     workqueue::{
         Task,
         TaskItem, //
@@ -106,7 +114,7 @@ impl Session {
     pub(crate) fn forget(&self, id: u32, then: Number) {
         if self.devices.remove(id, then).is_err() {
             // The number stays taken and its device answers nothing: as good as kept.
-            pr_warn!("{}: no memory to forget device {}\n", self, id);
+            pr_ratelimited!(pr_warn, "{}: no memory to forget device {}\n", self, id);
         }
     }
 
@@ -173,8 +181,11 @@ impl Session {
         Task::cancel_sync(self);
         drop(jobs);
         self.devices.for_each(|device| {
-            device.close();
+            device.shut();
         });
+        let deadline = jiffies().wrapping_add(msecs_to_jiffies(DRAIN_MS));
+        self.devices
+            .for_each(|device| device.drain(left_until(deadline)));
         if self.devices.clear().is_err() {
             pr_warn!("{}: no memory to forget the devices at once\n", self);
         }
@@ -195,6 +206,17 @@ impl TaskItem<0> for Session {
             }
             this.do_job(job);
         }
+    }
+}
+
+/// Ticks until `deadline`; 0 if it has passed.
+fn left_until(deadline: usize) -> usize {
+    let left = deadline.wrapping_sub(jiffies());
+    // The counter wraps: what seems more than half of it is in the past.
+    if left > usize::MAX / 2 {
+        0
+    } else {
+        left
     }
 }
 
