@@ -107,6 +107,11 @@ impl Session {
                 }
                 Err((error, back)) => {
                     job = back;
+                    if error == ENODEV {
+                        // The device is being removed: the path ends, and that is all the request has to know.
+                        link.fail();
+                        continue;
+                    }
                     reason = error;
                     if error == EMSGSIZE || error == EBUSY {
                         break;
