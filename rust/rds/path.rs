@@ -197,7 +197,10 @@ impl Path {
         // What is being taken down needs no second turn for it.
         while state::allowed(state, PathState::Error) {
             // ORDERING: `Full`, as in `transition`.
-            match self.state.cmpxchg(state as i32, PathState::Error as i32, Full) {
+            match self
+                .state
+                .cmpxchg(state as i32, PathState::Error as i32, Full)
+            {
                 Ok(_) => break,
                 Err(_) => state = self.state(),
             }

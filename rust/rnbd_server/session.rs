@@ -44,8 +44,7 @@ use rtrs_server::{
     user::SessionUser, //
 };
 use weft::{
-    new_task,
-    pr_ratelimited,
+    new_task, pr_ratelimited,
     time::{
         jiffies,
         msecs_to_jiffies, //

@@ -139,7 +139,7 @@ impl Registry {
             Refused::Unfit(error)
         })?;
         match (admission, path, position) {
-            (Admission::Join, Some(path), _) => return Ok(path),
+            (Admission::Join, Some(path), _) => Ok(path),
             (Admission::NewPath, None, Some(position)) => {
                 members.make_room(request.cid_num)?;
                 members.add_path(position, request, ends)
