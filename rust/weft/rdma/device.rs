@@ -10,11 +10,11 @@
 //!
 //! * everything made from a device (protection domain, queue, mapping, ...) holds a [`Use`] of it;
 //! * `remove` first revokes the device: from then on no [`Use`] is given out, and whatever needs one fails with
-//!   `ENODEV`. Then it tells every [`Watcher`], and then it waits for the last [`Use`];
+//!   `ENODEV`. Then it tells every [`Watcher`](crate::watch::Watcher), and then it waits for the last [`Use`];
 //! * an `Arc<Device>` alone keeps nothing up: it may be kept for ever, and compared, and asked for its limits.
 //!
-//! Who uses a device therefore registers a [`Watcher`] and shuts down what it has on a device in
-//! [`Watcher::removed`], or starts to. A device whose users do not shut down hangs in its removal, but is never used
+//! Who uses a device therefore registers a [`Watcher`](crate::watch::Watcher) and shuts down what it has on a
+//! device in [`removed`](crate::watch::Watcher::removed), or starts to. A device whose users do not shut down hangs in its removal, but is never used
 //! after it is gone.
 
 use crate::{

@@ -96,16 +96,19 @@ pub(crate) fn insert(device: Arc<Device>) -> Result {
 
 /// Takes a device out and tells the watchers. Sleeps.
 pub(crate) fn remove(device: &Arc<Device>) {
-    take_out(&mut REGISTRY.lock().devices, |at| Arc::ptr_eq(at, device));
+    let taken = take_out(&mut REGISTRY.lock().devices, |at| Arc::ptr_eq(at, device));
+    drop(taken);
     tell(|watcher| watcher.removed(device));
 }
 
-/// Takes out what is `gone`. Nobody drops a static, so an empty list must not keep memory.
-fn take_out<T>(list: &mut KVec<T>, gone: impl Fn(&T) -> bool) {
-    list.retain(|at| !gone(at));
+/// Takes one out, which the caller drops without the lock. Nobody drops a static, so an empty list keeps no memory.
+fn take_out<T>(list: &mut KVec<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+    let at = list.iter().position(wanted)?;
+    let taken = list.remove(at).ok();
     if list.is_empty() {
         *list = KVec::new();
     }
+    taken
 }
 
 /// Calls every watcher.
@@ -180,7 +183,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        take_out(&mut REGISTRY.lock().watchers, |at| at.id == self.id);
+        let taken = take_out(&mut REGISTRY.lock().watchers, |at| at.id == self.id);
         *self.calls.alive.lock() = false;
+        drop(taken);
     }
 }

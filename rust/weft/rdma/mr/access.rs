@@ -21,7 +21,7 @@ pub enum Access {
     RemoteWrite,
     /// The peer may read it.
     RemoteRead,
-    /// Work requests of the queue pair may read it, through [`Registered::sge`].
+    /// Work requests of the queue pair may read it, through [`Registered::sge`](super::Registered::sge).
     Local,
 }
 

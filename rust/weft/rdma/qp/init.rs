@@ -66,7 +66,7 @@ pub struct QpInit<'a> {
     pub send_cq: &'a Arc<Cq>,
     /// Where its receives complete; may be the same. Needs `max_recv_wr + 1` entries for it.
     pub recv_cq: &'a Arc<Cq>,
-    /// Work requests in its send queue, at least [`MAX_WRS`]` + 1`.
+    /// Work requests in its send queue, at least [`MAX_WRS`](super::MAX_WRS)` + 1`.
     pub max_send_wr: u32,
     /// Receives in its receive queue.
     pub max_recv_wr: u32,
@@ -130,7 +130,7 @@ impl QueuePair {
     ///
     /// # Safety
     ///
-    /// `self` must be pinned, in an [`Inner`] of the type that `calls` is for. To be called once.
+    /// `self` must be pinned, in an [`Inner`](super::inner::Inner) of the type that `calls` is for. To be called once.
     pub(super) unsafe fn create(&self, token: &Token<'_>, init: &QpInit<'_>) -> Result {
         // SAFETY: The caller promises that it is pinned.
         unsafe {

@@ -40,7 +40,8 @@ use kernel::{
     },
 };
 
-/// What the library calls of a handler whose type it does not know. All take the queue pair in an [`Inner`] of the right
+/// What the library calls of a handler whose type it does not know. All take the queue pair in an
+/// [`Inner`](super::inner::Inner) of the right
 /// type.
 pub(super) struct Calls {
     pub(super) error: unsafe fn(&QueuePair, WcStatus),
