@@ -2,7 +2,7 @@
 
 //! The files of a session: `/sys/class/rtrs-client/<session>/`.
 //!
-//! C counterpart: `rtrs-clt-sysfs.c`. `Documentation/ABI` describes the files. Nothing but session directories may be
+//! C counterpart: `rtrs-clt-sysfs.c`. `Documentation/rnbd.rst` describes the files. Nothing but session directories may be
 //! below the class, and nothing but path directories below `paths`: the `rnbd` tool lists both.
 
 use crate::{

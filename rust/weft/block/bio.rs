@@ -8,8 +8,8 @@
 //! no other. Each I/O is a [`Command`], the [`Data`] it moves, and a value of the module's type [`Done`], which is kept
 //! beside the bio and told the result: submitting allocates nothing else, and completing nothing at all.
 //!
-//! Commands may be made of what another machine sent: [`Pool::submit`] checks them against the device before there is
-//! a bio.
+//! Commands may be made of what another machine sent: submitting checks them against the device before
+//! there is a bio.
 
 mod check;
 mod pages;

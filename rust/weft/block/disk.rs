@@ -7,11 +7,11 @@
 //! A [`Disk`] is visible from [`Disk::add`] on until [`Gendisk::remove`] or its drop. Removal is for disks in use as
 //! well: it refuses new opens, waits for the requests in flight, and fails all that come later. Files that are open
 //! then stay open; the driver's data stays until the last of them is closed, which
-//! [`Operations::release`](crate::block::mq::Operations::release) tells. A disk whose driver cannot complete requests
+//! [`Operations::release`] tells. A disk whose driver cannot complete requests
 //! any more must have them failed first, or its removal waits.
 //!
 //! - Methods that change a disk wait for nobody who removes it, and do nothing once it is being removed.
-//! - Under the lock that [`Operations::open`](crate::block::mq::Operations::open) and `release` run with, a disk can be
+//! - Under the lock that [`Operations::open`] and `release` run with, a disk can be
 //!   neither added nor removed.
 
 mod add;
