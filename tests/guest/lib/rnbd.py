@@ -55,6 +55,14 @@ def write(path, data):
         os.close(file)
 
 
+def try_write(path, data):
+    """Like write; also if the file is not there (any more)."""
+    try:
+        return write(path, data)
+    except OSError as error:
+        return error.errno
+
+
 def must_write(path, data):
     code = write(path, data)
     g.check(code == 0, f"writing {data!r} to {path}: {os.strerror(code)}")
@@ -116,7 +124,12 @@ def map_device(path="ram0", session="t", address=ADDRESS, **options):
     words += [f"{key}={value}" for key, value in options.items()]
     code = try_map(" ".join(words))
     g.check(code == 0, f"map_device: {name_of(code)}")
-    fresh = set(mapped().values()) - before
+    return the_device(before)
+
+
+def the_device(others=()):
+    """The one mapped device besides those disks."""
+    fresh = set(mapped().values()) - set(others)
     g.check(len(fresh) == 1, f"{len(fresh)} new devices instead of one")
     device = Device(fresh.pop())
     if not os.path.exists(device.node):
