@@ -132,10 +132,15 @@ def the_device(others=()):
     fresh = set(mapped().values()) - set(others)
     g.check(len(fresh) == 1, f"{len(fresh)} new devices instead of one")
     device = Device(fresh.pop())
-    if not os.path.exists(device.node):
-        major, minor = read(f"/sys/block/{device.disk}/dev").split(":")
-        os.mknod(device.node, 0o600 | 0o060000, os.makedev(int(major), int(minor)))
+    make_node(device.disk)
     return device
+
+
+def make_node(disk):
+    """A device node, where nobody else makes one."""
+    if not os.path.exists(f"/dev/{disk}"):
+        major, minor = read(f"/sys/block/{disk}/dev").split(":")
+        os.mknod(f"/dev/{disk}", 0o600 | 0o060000, os.makedev(int(major), int(minor)))
 
 
 @contextlib.contextmanager
