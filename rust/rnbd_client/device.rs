@@ -274,6 +274,7 @@ impl Device {
         let mut inner = self.inner.lock();
         if let Ok(state) = inner.state.step(Event::LinkLost) {
             inner.state = state;
+            self.target.link_down();
             pr_err!("{}: disconnected\n", self);
             if let Some(disk) = &inner.disk {
                 let _ = disk.node().uevent(Uevent::Offline);

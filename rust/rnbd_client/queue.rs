@@ -11,7 +11,10 @@
 use crate::device::Device;
 use kernel::{
     cpu::CpuId,
-    error::code::EAGAIN,
+    error::code::{
+        EAGAIN,
+        ECONNABORTED, //
+    },
     prelude::*,
     sync::{
         atomic::{
@@ -215,6 +218,8 @@ fn submit(device: &Device, request: Request, slot: u16, queue: Queue) -> Result<
         Err((error, io)) if error == EAGAIN || error == ENOMEM || error == EBUSY => {
             Err(Busy(io.request))
         }
+        // The session tells of its coming up before it lets requests in, and of its going down a moment later.
+        Err((error, io)) if error == ECONNABORTED && device.target.is_up() => Err(Busy(io.request)),
         Err((error, io)) => {
             pr_ratelimited!(pr_err, "{}: request not sent: {:?}\n", device, error);
             io.request.complete(Err(error));

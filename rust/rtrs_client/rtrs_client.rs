@@ -7,7 +7,7 @@
 //! message, and its data if it has any, into one of them, and the server answers into the memory of the request. A path
 //! that breaks hands its requests to another one.
 //!
-//! C counterpart: `drivers/infiniband/ulp/rtrs/rtrs-clt*`. Documentation/rtrs.rst tells the protocol as a story.
+//! C counterpart: `drivers/infiniband/ulp/rtrs/rtrs-clt*`. Documentation/rnbd.rst tells the protocol as a story.
 //!
 //! # Who owns what
 //!

@@ -141,11 +141,13 @@ impl Usher {
         self.path.changed.wake_all();
     }
 
-    fn fail(self: &Arc<Self>, error: Error) {
+    fn fail(self: &Arc<Self>, error: Error, why: &str) {
         // ORDERING: `Release`: who sees it need not look at the progress.
         self.over.store(true, Release);
         self.advance(Progress::Failed(error));
-        self.path.fail(self.serial);
+        if self.path.fail(self.serial) {
+            pr_ratelimited!(pr_info, "{}: connection {}: {}\n", self.path, self.cid, why);
+        }
     }
 
     /// What an answer to this connection says.
@@ -166,7 +168,7 @@ impl Usher {
                     self.path,
                     Plain(error)
                 );
-                self.fail(ECONNRESET);
+                self.fail(ECONNRESET, "wrong answer");
             }
         }
     }
@@ -185,25 +187,26 @@ impl Usher {
         if errno == Errno::ENXIO {
             self.path.session_unknown(self.serial);
         }
-        self.fail(Error::from_errno(errno.code()));
+        self.fail(Error::from_errno(errno.code()), "rejected");
     }
 }
 
 impl CmHandler for Usher {
     fn event(self: Arc<Self>, _id: &Token<'_>, event: Event<'_>) {
+        let name = event.name();
         match event {
             Event::AddrResolved => self.advance(Progress::Address),
             Event::RouteResolved => self.advance(Progress::Route),
             Event::Established(connection) => self.accepted(connection.private_data),
             Event::Rejected(rejected) => self.rejected(&rejected),
-            Event::AddrError(_) | Event::RouteError(_) => self.fail(EHOSTUNREACH),
-            Event::DeviceRemoval => self.fail(ENODEV),
+            Event::AddrError(_) | Event::RouteError(_) => self.fail(EHOSTUNREACH, name),
+            Event::DeviceRemoval => self.fail(ENODEV, name),
             Event::ConnectResponse(_)
             | Event::ConnectError(_)
             | Event::Unreachable(_)
             | Event::Disconnected
             | Event::AddrChange
-            | Event::TimewaitExit => self.fail(ECONNRESET),
+            | Event::TimewaitExit => self.fail(ECONNRESET, name),
         }
     }
 }

@@ -14,8 +14,8 @@
 //! * an `Arc<Device>` alone keeps nothing up: it may be kept for ever, and compared, and asked for its limits.
 //!
 //! Who uses a device therefore registers a [`Watcher`](crate::watch::Watcher) and shuts down what it has on a
-//! device in [`removed`](crate::watch::Watcher::removed), or starts to. A device whose users do not shut down hangs in its removal, but is never used
-//! after it is gone.
+//! device in [`removed`](crate::watch::Watcher::removed), or starts to. A device whose users do not shut down hangs in
+//! its removal, but is never used after it is gone.
 
 use crate::{
     bindings,

@@ -4,8 +4,8 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h) (`ib_alloc_mr`, `IB_WR_REG_MR`)
 //!
-//! An [`Mr`] is a table of pages of the device. Memory is put in ([`Mr::put`]), registered under a key by a work request
-//! ([`Chain::register`]), invalidated by another one, here or by the peer, and taken out ([`Mr::take`]):
+//! An [`Mr`] is a table of pages of the device. Memory is put in ([`Mr::put`]), registered under a key by a work
+//! request ([`Chain::register`]), invalidated by another one, here or by the peer, and taken out ([`Mr::take`]):
 //!
 //! ```text
 //!             put             register                   invalidate
@@ -20,8 +20,8 @@
 //!
 //! While the key may be good the peer may write or read the memory. It leaves `Registered` and `Invalidating` only with
 //! a proof that the key is not good any more: the peer's message that has invalidated it ([`Invalidated`]), or the end
-//! of the chain with the invalidation, without an error ([`Sent`]). If a queue pair breaks, there will be no such proof:
-//! then [`Mr::revoke`] deregisters the region, which ends every access, and gives the memory back.
+//! of the chain with the invalidation, without an error ([`Sent`]). If a queue pair breaks, there will be no such
+//! proof: then [`Mr::revoke`] deregisters the region, which ends every access, and gives the memory back.
 //!
 //! What is not taken out is dropped with the region, after that was deregistered.
 
@@ -113,7 +113,8 @@ unsafe impl<M: Mapped> Sync for Mr<M> {}
 impl<M: Mapped> Mr<M> {
     /// Allocates a region for up to `max_pages` pages (or segments, for [`Kind::Gaps`]). May sleep.
     ///
-    /// `EOPNOTSUPP` if the device cannot do that, `EINVAL` for more pages than it can or none, `ENODEV` once it is gone.
+    /// `EOPNOTSUPP` if the device cannot do that, `EINVAL` for more pages than it can or none, `ENODEV` once it is
+    /// gone.
     pub fn new(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
         let limits = pd.device().limits();
         if !limits.fast_reg || (kind == Kind::Gaps && !limits.sg_gaps) {
@@ -280,8 +281,8 @@ impl<M: Mapped> Mr<M> {
 
     /// The peer has invalidated a key: if it is that of this region, the memory is unregistered now.
     ///
-    /// `EINVAL` if it is not, or if an old message could say the same: then invalidate it with a work request. `EBUSY` if
-    /// the memory is not registered.
+    /// `EINVAL` if it is not, or if an old message could say the same: then invalidate it with a work request. `EBUSY`
+    /// if the memory is not registered.
     #[inline]
     pub fn invalidated(&self, by: &Invalidated<'_>) -> Result {
         if by.rkey() != self.rkey() || !by.is_of(&self.pd) {

@@ -2,7 +2,8 @@
 
 //! Blocks of pages that a peer may write while they are used here.
 //!
-//! C header: [`include/linux/gfp.h`](srctree/include/linux/gfp.h), [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+//! C headers: [`include/linux/gfp.h`](srctree/include/linux/gfp.h),
+//! [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 //!
 //! [`Pages`] is memory: one physically contiguous block, zeroed. [`MappedPages`] is its mapping for one device; a block
 //! may be mapped for several at once. [`MappedList`] is several blocks for one memory region.

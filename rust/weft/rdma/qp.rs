@@ -9,17 +9,18 @@
 //!
 //! # Why no memory is lost
 //!
-//! A work request lends memory to hardware until it is over, which only hardware knows. The rule here: *each chain has an
-//! owner, and names only what belongs to it.*
+//! A work request lends memory to hardware until it is over, which only hardware knows. The rule here: *each chain has
+//! an owner, and names only what belongs to it.*
 //!
 //! * `post` takes an `Arc` of the owner and a closure `for<'o> FnOnce(&'o T, &mut Chain<'o>)`. Whatever goes into the
 //!   chain has the lifetime `'o`. The closure must work for every `'o`, so all it can know of `'o` is that the owner is
-//!   borrowed for it: what it puts in is reached from the owner by shared references (or is there for ever). It could as
-//!   well be called with an `'o` that lasts until the chain is over, and that is what the library makes true:
-//! * the `Arc` is kept in the queue pair's ring until the chain is over. So the owner is neither dropped nor, being shared,
-//!   borrowed mutably; whatever was reached from it by shared references stays where it is, and its mappings stay.
-//! * A chain is over when a completion says so, for it or for a later one (send queues complete in order), or when the queue
-//!   pair was drained and destroyed. Nothing else releases an owner.
+//!   borrowed for it: what it puts in is reached from the owner by shared references (or is there for ever). It could
+//!   as well be called with an `'o` that lasts until the chain is over, and that is what the library makes true:
+//! * the `Arc` is kept in the queue pair's ring until the chain is over. So the owner is neither dropped nor, being
+//!   shared, borrowed mutably; whatever was reached from it by shared references stays where it is, and its mappings
+//!   stay.
+//! * A chain is over when a completion says so, for it or for a later one (send queues complete in order), or when the
+//!   queue pair was drained and destroyed. Nothing else releases an owner.
 //! * What must get out of an owner while that lives on is in a [`Loan`](crate::loan::Loan) or an [`Mr`](crate::mr::Mr),
 //!   which let it out only for a proof that the chains that use it are over.
 //!
@@ -30,9 +31,9 @@
 //!
 //! # The end
 //!
-//! [`Qp::shutdown`] (and the drop, if need be) lets nothing more in, puts the queue pair into its error state, waits until
-//! all work requests have come back, destroys it, and releases what is left. Until then a queue pair holds its handler, so
-//! a handler may own its queue pair if somebody calls `shutdown`.
+//! [`Qp::shutdown`] (and the drop, if need be) lets nothing more in, puts the queue pair into its error state, waits
+//! until all work requests have come back, destroys it, and releases what is left. Until then a queue pair holds its
+//! handler, so a handler may own its queue pair if somebody calls `shutdown`.
 
 mod chain;
 mod gather;
@@ -92,8 +93,8 @@ use recv::Receives;
 pub trait Owner: Send + Sync + 'static {
     /// The chain is over: done, if it was posted with [`Signal::Always`], or failed, with any signal.
     ///
-    /// `sent` proves that it is over, with all chains posted before it. In the context of the send completion queue, or in
-    /// [`Qp::shutdown`]; the owner may be dropped by this.
+    /// `sent` proves that it is over, with all chains posted before it. In the context of the send completion queue, or
+    /// in [`Qp::shutdown`]; the owner may be dropped by this.
     fn sent(self: Arc<Self>, result: Result<(), WcStatus>, sent: &Sent) {
         let _ = (result, sent);
     }
@@ -108,8 +109,8 @@ pub trait Handler: Send + Sync + Sized + 'static {
 
     /// The queue pair does not work any more. Called once, with the first error; any context, must not sleep.
     ///
-    /// Also comes when the peer closes the connection and receives are flushed ([`WcStatus::is_flushed`]), but not for what
-    /// [`Qp::shutdown`] flushes.
+    /// Also comes when the peer closes the connection and receives are flushed ([`WcStatus::is_flushed`]), but not for
+    /// what [`Qp::shutdown`] flushes.
     fn error(this: ArcBorrow<'_, Self>, status: WcStatus);
 
     /// There is room again after a post failed with [`PostError::Full`].
@@ -135,8 +136,8 @@ pub enum PostError {
     Full,
     /// The queue pair was shut down, or does not work any more.
     Closed,
-    /// Some work requests of the chain were posted and the others could not be: the queue pair must be shut down, and its
-    /// owner is released then.
+    /// Some work requests of the chain were posted and the others could not be: the queue pair must be shut down, and
+    /// its owner is released then.
     Broken,
     /// The chain could not be built or posted. Nothing has changed.
     Failed(Error),

@@ -28,8 +28,8 @@ use weft::block::sg::{
 ///
 /// # Invariants
 ///
-/// `sg` is the list of `source`, mapped for `device` in `direction`, in `mapped` segments. `source` is not used until the
-/// list is unmapped.
+/// `sg` is the list of `source`, mapped for `device` in `direction`, in `mapped` segments. `source` is not used until
+/// the list is unmapped.
 pub struct SgMapped<S: SgSource> {
     source: ManuallyDrop<S>,
     sg: Sg,
@@ -44,8 +44,8 @@ unsafe impl<S: SgSource> Send for SgMapped<S> {}
 impl<S: SgSource> SgMapped<S> {
     /// Maps the memory of `source`. Any context.
     ///
-    /// Gives `source` back with `ENODATA` if it has no memory, `ENODEV` once the device is gone, `EIO` if the memory cannot
-    /// be mapped (now).
+    /// Gives `source` back with `ENODATA` if it has no memory, `ENODEV` once the device is gone, `EIO` if the memory
+    /// cannot be mapped (now).
     #[inline]
     pub fn new(
         device: &Arc<Device>,

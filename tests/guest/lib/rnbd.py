@@ -55,6 +55,14 @@ def write(path, data):
         os.close(file)
 
 
+def try_write(path, data):
+    """Like write; also if the file is not there (any more)."""
+    try:
+        return write(path, data)
+    except OSError as error:
+        return error.errno
+
+
 def must_write(path, data):
     code = write(path, data)
     g.check(code == 0, f"writing {data!r} to {path}: {os.strerror(code)}")
@@ -116,13 +124,23 @@ def map_device(path="ram0", session="t", address=ADDRESS, **options):
     words += [f"{key}={value}" for key, value in options.items()]
     code = try_map(" ".join(words))
     g.check(code == 0, f"map_device: {name_of(code)}")
-    fresh = set(mapped().values()) - before
+    return the_device(before)
+
+
+def the_device(others=()):
+    """The one mapped device besides those disks."""
+    fresh = set(mapped().values()) - set(others)
     g.check(len(fresh) == 1, f"{len(fresh)} new devices instead of one")
     device = Device(fresh.pop())
-    if not os.path.exists(device.node):
-        major, minor = read(f"/sys/block/{device.disk}/dev").split(":")
-        os.mknod(device.node, 0o600 | 0o060000, os.makedev(int(major), int(minor)))
+    make_node(device.disk)
     return device
+
+
+def make_node(disk):
+    """A device node, where nobody else makes one."""
+    if not os.path.exists(f"/dev/{disk}"):
+        major, minor = read(f"/sys/block/{disk}/dev").split(":")
+        os.mknod(f"/dev/{disk}", 0o600 | 0o060000, os.makedev(int(major), int(minor)))
 
 
 @contextlib.contextmanager

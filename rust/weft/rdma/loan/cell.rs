@@ -122,7 +122,8 @@ impl<'o> Pledge<'o> {
 
     /// After [`Self::commit`]: the chain was not posted after all.
     ///
-    /// If somebody else holds the cell by now, it stays as it is: in use by a chain with that number, which there will be.
+    /// If somebody else holds the cell by now, it stays as it is: in use by a chain with that number, which there will
+    /// be.
     #[cold]
     pub(crate) fn revert(&self) {
         if self.cell.hold(self.to) {

@@ -2,8 +2,8 @@
 
 //! Chains of work requests, while they are built.
 //!
-//! A [`Chain`] is on the stack of [`QueuePair::post`](super::QueuePair::post). Everything in it has the lifetime `'o` of
-//! the owner's borrow, which is longer than the hardware's use of it: see [`qp`](super).
+//! A [`Chain`] is on the stack of [`QueuePair::post`](super::QueuePair::post). Everything in it has the lifetime `'o`
+//! of the owner's borrow, which is longer than the hardware's use of it: see [`qp`](super).
 
 use super::{
     gather::{

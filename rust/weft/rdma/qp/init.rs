@@ -154,8 +154,8 @@ impl QueuePair {
             ..Default::default()
         };
         let pd = NonNull::new(self.pd.as_raw()).ok_or(EINVAL)?;
-        // SAFETY: The domain and the completion queues are held by `self`, which destroys the queue pair before it drops
-        // them. The context is `self`, which stays for that long.
+        // SAFETY: The domain and the completion queues are held by `self`, which destroys the queue pair before it
+        // drops them. The context is `self`, which stays for that long.
         let qp = unsafe { token.create_qp(pd, &mut attr) }?;
         let raw = qp.as_raw();
         // SAFETY: `raw` is null, so nobody looks at the field.

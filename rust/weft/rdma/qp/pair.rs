@@ -53,8 +53,10 @@ pub(super) struct Calls {
 ///
 /// # Invariants
 ///
-/// It is the first field of an [`Inner`](super::inner::Inner) of the type that `calls` is for. `qp` is initialised while `raw` is not null, and
-/// `raw` is its queue pair, which holds nothing that `ring` and `recv` do not know. They are closed before it is destroyed.
+/// It is the first field of an [`Inner`](super::inner::Inner) of the type that `calls` is for. `qp` is initialised
+/// while `raw` is not null, and
+/// `raw` is its queue pair, which holds nothing that `ring` and `recv` do not know. They are closed before it is
+/// destroyed.
 #[pin_data]
 #[repr(C)]
 pub struct QueuePair {
@@ -85,9 +87,9 @@ unsafe impl Sync for QueuePair {}
 impl QueuePair {
     /// Posts the chain that `build` makes. Any context; allocates nothing.
     ///
-    /// The work requests are done in the order in which they were added, after all that were posted before. `owner` is kept
-    /// until they are over; after an error, other than [`PostError::Broken`], it is released at once. If `build` fails,
-    /// that is [`PostError::Failed`]. See [`qp`](self) for why `build` has to work for any `'o`.
+    /// The work requests are done in the order in which they were added, after all that were posted before. `owner` is
+    /// kept until they are over; after an error, other than [`PostError::Broken`], it is released at once. If `build`
+    /// fails, that is [`PostError::Failed`]. See [`qp`](self) for why `build` has to work for any `'o`.
     ///
     /// `build` must not wait; it may post other chains.
     #[inline]
@@ -98,8 +100,8 @@ impl QueuePair {
         build: impl for<'o> FnOnce(&'o T, &mut Chain<'o>) -> Result,
     ) -> Result<(), PostError> {
         let raw = self.working()?;
-        // SAFETY: `owner` is kept until the chain is dropped or, if it is posted, over. In that time nobody has a mutable
-        // reference, since an `Arc` gives shared ones only.
+        // SAFETY: `owner` is kept until the chain is dropped or, if it is posted, over. In that time nobody has a
+        // mutable reference, since an `Arc` gives shared ones only.
         let borrow = unsafe { &*Arc::as_ptr(&owner) };
         let mut chain = Chain::new(self);
         build(borrow, &mut chain).map_err(PostError::Failed)?;

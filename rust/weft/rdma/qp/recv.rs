@@ -8,6 +8,7 @@
 
 mod batch;
 mod received;
+mod slab;
 
 pub use received::{
     Message,
@@ -22,14 +23,7 @@ use super::{
     QueuePair,
     SlabSize, //
 };
-use crate::{
-    bindings,
-    device::Device,
-    dma::{
-        DmaBuf,
-        FromDevice, //
-    },
-};
+use crate::{bindings, device::Device};
 use batch::{
     Batch,
     BATCH, //
@@ -52,28 +46,10 @@ use kernel::{
     },
 };
 use received::decode;
-
-/// Entries of a slab at most.
-const MAX_SLAB: u32 = 1 << 16;
-
-/// What names an entry of the slab in its receive.
-///
-/// # Invariants
-///
-/// `qp` is the queue pair that the slab is of; `index` is the place in the slab.
-#[repr(C)]
-struct Slot {
-    cqe: UnsafeCell<bindings::ib_cqe>,
-    qp: *const QueuePair,
-    index: u32,
-}
-
-/// Buffers for receives, all of one size.
-struct Slab {
-    memory: DmaBuf<FromDevice>,
-    entry: u32,
-    slots: KVVec<Slot>,
-}
+use slab::{
+    Slab,
+    Slot, //
+};
 
 /// Which receives can be posted.
 struct State {
@@ -279,59 +255,6 @@ impl State {
     fn put_back(&mut self, index: u32) {
         // There is capacity for all entries.
         let _ = self.free.push_within_capacity(index);
-    }
-}
-
-impl Slab {
-    fn new(device: &Arc<Device>, size: SlabSize, done: Done) -> Result<Self> {
-        if size.entry == 0 || size.count == 0 || size.count > MAX_SLAB {
-            return Err(EINVAL);
-        }
-        let bytes = size.entry.checked_mul(size.count).ok_or(EINVAL)?;
-        let memory = DmaBuf::new(device, usize::try_from(bytes)?)?;
-        let mut slots = KVVec::with_capacity(usize::try_from(size.count)?, GFP_KERNEL)?;
-        for index in 0..size.count {
-            let slot = Slot {
-                cqe: UnsafeCell::new(bindings::ib_cqe { done: Some(done) }),
-                qp: ptr::null(),
-                index,
-            };
-            slots.push(slot, GFP_KERNEL)?;
-        }
-        Ok(Self {
-            memory,
-            entry: size.entry,
-            slots,
-        })
-    }
-
-    /// Bytes of an entry.
-    #[inline]
-    fn bytes(&self) -> usize {
-        // CAST: To a wider type.
-        self.entry as usize
-    }
-
-    /// Where an entry begins.
-    #[inline]
-    fn offset(&self, index: u32) -> usize {
-        // CAST: To a wider type. The size of all of them was checked.
-        (index as usize).wrapping_mul(self.bytes())
-    }
-
-    /// Adds an entry to a batch.
-    #[inline]
-    fn add(&self, index: u32, qp: &QueuePair, batch: &mut Batch) {
-        // CAST: To a wider type.
-        let Some(slot) = self.slots.get(index as usize) else {
-            return;
-        };
-        let sge = bindings::ib_sge {
-            addr: self.memory.addr(self.offset(index)),
-            length: self.entry,
-            lkey: qp.pd().local_dma_lkey(),
-        };
-        batch.add(slot.cqe.get(), sge);
     }
 }
 

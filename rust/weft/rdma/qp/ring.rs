@@ -6,12 +6,12 @@
 //! in the send queue under one lock, so that numbers are in the order of the queue. Completions come in that order,
 //! too: that of one chain proves that all chains before it are over.
 //!
-//! Work requests complete if they are signalled, or if they fail. Only the last one of a chain may be signalled; after an
-//! error, every one that was not done completes, each for itself. So each slot has two completion entries: one for
+//! Work requests complete if they are signalled, or if they fail. Only the last one of a chain may be signalled; after
+//! an error, every one that was not done completes, each for itself. So each slot has two completion entries: one for
 //! the last work request, whose completion ends the chain, and one for all others.
 //!
-//! A work request has its room in the send queue until the completion of it, or of one after it. `free` counts so, and is
-//! never more than the hardware has. To make sure that completions come, a chain is signalled at the latest when
+//! A work request has its room in the send queue until the completion of it, or of one after it. `free` counts so, and
+//! is never more than the hardware has. To make sure that completions come, a chain is signalled at the latest when
 //! [`State::unsignalled`] would reach `threshold`.
 
 mod slot;
@@ -94,9 +94,9 @@ type Last = Option<(Arc<dyn Owner>, bool, Option<WcStatus>)>;
 ///
 /// # Invariants
 ///
-/// The slots of the chains from `head` up to `State::tail` are in use; that of chain n is `slots[n & mask]`. There are at
-/// least as many slots as work requests in the queue, so one is free when there is room for a work request. `head` is
-/// changed by the consumer only. All chains before `over` are over, all before `good` were done without an error.
+/// The slots of the chains from `head` up to `State::tail` are in use; that of chain n is `slots[n & mask]`. There are
+/// at least as many slots as work requests in the queue, so one is free when there is room for a work request. `head`
+/// is changed by the consumer only. All chains before `over` are over, all before `good` were done without an error.
 #[pin_data]
 pub(super) struct Ring {
     slots: KVVec<Slot>,
@@ -187,8 +187,8 @@ impl Ring {
         let mut state = self.state.lock();
         let before = state.unsignalled;
         let (seq, slot, signalled) = self.admit(&mut state, wrs, report)?;
-        // SAFETY: By the type invariants the slot was free, as there was room, and we hold the lock. It has no owner that
-        // would be to drop.
+        // SAFETY: By the type invariants the slot was free, as there was room, and we hold the lock. It has no owner
+        // that would be to drop.
         unsafe { slot.entry.get().write(Entry::new(owner, seq, wrs, report)) };
         let first = chain.link(&slot.keys(), if signalled { SIGNALED } else { 0 });
         chain.commit(seq);
@@ -288,7 +288,8 @@ impl Ring {
     }
 
     /// Releases the owners of chains `head` up to `seq`, but gives that of the last one: the number of their work
-    /// requests; the owner, whether it wants to know, and how an earlier work request of its chain failed. By the consumer.
+    /// requests; the owner, whether it wants to know, and how an earlier work request of its chain failed. By the
+    /// consumer.
     fn release(&self, head: u64, seq: u64) -> (u32, Last) {
         let mut wrs = 0;
         let mut last = None;

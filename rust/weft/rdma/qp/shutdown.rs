@@ -6,8 +6,8 @@
 //! each of its queues. As queues complete in order, all others are over when these are. Some devices have their own way
 //! of draining, which is used then.
 //!
-//! Only after that is the queue pair destroyed, because a completion that is still in a completion queue names memory of
-//! the ring. If a device does not complete the last work requests in time it has broken; then all that completions
+//! Only after that is the queue pair destroyed, because a completion that is still in a completion queue names memory
+//! of the ring. If a device does not complete the last work requests in time it has broken; then all that completions
 //! could name is leaked, for ever.
 
 use super::QueuePair;

@@ -56,8 +56,8 @@ impl Entry {
 ///
 /// # Invariants
 ///
-/// `qp` is the queue pair that the slot is of. `entry` is accessed by whoever holds the lock of the ring while the slot is
-/// free, and by the ring's consumer while it is not.
+/// `qp` is the queue pair that the slot is of. `entry` is accessed by whoever holds the lock of the ring while the slot
+/// is free, and by the ring's consumer while it is not.
 #[repr(C)]
 pub(super) struct Slot {
     last: UnsafeCell<bindings::ib_cqe>,
