@@ -38,6 +38,20 @@ def set_up(*server_options, disks=1):
     g.run("modprobe", "rnbd_client")
 
 
+def tear_down():
+    """Takes away what the scenario has set up: devices, modules, the fabric, RAM disks."""
+    libraries = ("weft_rdma",) if g.RUST else ("rtrs_core",)
+    for name in (*MODULES, *libraries):
+        if os.path.exists(f"/sys/module/{name}"):
+            g.run("modprobe", "-r", name, timeout=2 * g.SOON)
+    left = [name for name in (*MODULES, *libraries) if os.path.exists(f"/sys/module/{name}")]
+    g.check(not left, f"still loaded: {left}")
+    g.run("rdma", "link", "delete", "rxe0")
+    if os.path.exists("/sys/class/net/fabric0"):
+        g.ip("link delete fabric0")
+    g.run("modprobe", "-r", "brd")
+
+
 def read(path):
     with open(path, encoding="ascii") as file:
         return file.read()
