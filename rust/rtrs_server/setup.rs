@@ -65,6 +65,8 @@ use zerocopy::IntoBytes;
 const NAME_RETRY_MS: u32 = 1000;
 /// Attempts; together less than the 30 s that a client waits for information.
 const NAME_TRIES: u32 = 15;
+/// Attempts after which the other session is looked at again.
+const NAME_PROBE_EVERY: u32 = 5;
 /// Milliseconds that room in the send queue may take to appear.
 const ROOM_LIMIT_MS: u32 = 10_000;
 
@@ -162,13 +164,15 @@ impl Path {
         match self.session.server().registry.name(&self.session, &name) {
             Ok(()) => Ok(true),
             Err(Some(other)) if setup.tries < NAME_TRIES => {
+                if setup.tries % NAME_PROBE_EVERY == 0 {
+                    self.session.server().registry.probe(&other);
+                }
                 if setup.tries == 0 {
                     pr_ratelimited!(
                         pr_info,
                         "{}: another client has this name, looking whether it is alive\n",
                         Plain(&name)
                     );
-                    self.session.server().registry.probe(&other);
                 }
                 setup.tries += 1;
                 Ok(false)
