@@ -17,6 +17,8 @@
 mod add;
 mod fops;
 mod gendisk;
+#[cfg(CONFIG_DEBUG_KOBJECT_RELEASE)]
+mod late;
 mod private;
 mod shown;
 

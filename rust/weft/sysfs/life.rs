@@ -2,9 +2,9 @@
 
 //! What keeps the code of this module in memory where no reference of the module does.
 //!
-//! Two things may run in this module when nobody uses it any more: the end of a write to a file that has left its
-//! directory, after it put the last reference of the file's module, and the late release of a class. Each holds a
-//! [`Stay`], and the unloading of this module waits for them.
+//! Some things may run in this module when nobody uses it any more: the end of a write to a file that has left its
+//! directory, after it put the last reference of the file's module, and the late release of a class or of a disk's
+//! memory. Each holds a [`Stay`], and the unloading of this module waits for them.
 
 use crate::bindings;
 use kernel::{
@@ -27,11 +27,11 @@ static STAYING: Atomic<i64> = Atomic::new(0);
 static USED: Atomic<bool> = Atomic::new(false);
 
 /// As long as one lives, this module's code stays. When it drops it, the owner must return without sleeping.
-pub(super) struct Stay(());
+pub(crate) struct Stay(());
 
 impl Stay {
     /// The caller must be in a place where this module cannot be unloaded.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // ORDERING: The module cannot be unloaded now, and what unloads it later is ordered after that.
         STAYING.fetch_add(1, Relaxed);
         USED.store(true, Relaxed);
@@ -46,7 +46,7 @@ impl Drop for Stay {
     }
 }
 
-/// Waits until nobody stays, when this module is unloaded. Sleeps; up to five seconds with `DEBUG_KOBJECT_RELEASE`.
+/// Waits until nobody stays, when this module is unloaded. Sleeps; up to ten seconds with `DEBUG_KOBJECT_RELEASE`.
 pub(crate) fn wait() {
     // ORDERING: A use of this module was over before it could be unloaded, or has a `Stay`.
     if !USED.load(Relaxed) {

@@ -98,10 +98,11 @@ impl Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         self.remove();
-        // The `kobject` of the queue is a part of the disk, and the disk does not wait for the release of it, which
-        // the kernel puts off by up to four seconds if it is built to find such errors.
+        // SAFETY: By the type invariants the disk is referenced.
         #[cfg(CONFIG_DEBUG_KOBJECT_RELEASE)]
-        kernel::time::delay::fsleep(kernel::time::Delta::from_millis(4_500));
+        unsafe {
+            super::late::keep(self.as_raw())
+        };
         // SAFETY: By the type invariants this reference is ours.
         unsafe { bindings::put_disk(self.as_raw()) };
     }
