@@ -5,7 +5,6 @@
 //! C counterpart: `struct rnbd_clt_dev`.
 
 use crate::{
-    admin,
     disk::{
         self,
         Parts,
@@ -20,7 +19,6 @@ use crate::{
     target::Target, //
 };
 use kernel::{
-    error::code::ECONNRESET,
     new_mutex,
     prelude::*,
     str::CString,
@@ -33,10 +31,7 @@ use rtrs_client::session as rtrs;
 use weft::{
     fmt::Plain,
     new_task,
-    sysfs::{
-        Active,
-        Uevent, //
-    },
+    sysfs::Uevent,
     workqueue::{
         QueueHandle,
         Task,
@@ -56,19 +51,18 @@ use weft_proto::rnbd::{
         LinkName, //
     }, //
 };
-use zerocopy::IntoBytes;
 
 /// What changes about a device.
 pub(crate) struct Inner {
-    state: State,
+    pub(crate) state: State,
     /// Times the disk is open.
     openers: u32,
     /// The disk, from the time it is announced until the device is unmapped.
     pub(crate) disk: Option<RnbdDisk>,
     /// What the server said when the disk was made, which the disk lives by.
-    offer: Option<Offer>,
+    pub(crate) offer: Option<Offer>,
     /// The life of the session in which mapping it again was tried last.
-    tried_in: u32,
+    pub(crate) tried_in: u32,
 }
 
 /// A mapped device.
@@ -87,7 +81,7 @@ pub(crate) struct Device {
     /// Where requests go.
     pub(crate) target: Target,
     #[pin]
-    inner: Mutex<Inner>,
+    pub(crate) inner: Mutex<Inner>,
     /// What else exists in the system because of it. Held while that is made, and outside of `inner`.
     #[pin]
     parts: Mutex<Option<Parts>>,
@@ -149,60 +143,8 @@ impl Device {
         CString::try_from_fmt(fmt!("{}", Plain(name)))
     }
 
-    /// Has the server open the device. Sleeps. From `Ok` on the server is to be told when it is not used any more.
-    pub(crate) fn open(&self) -> Result<Offer> {
-        let life = self.rtrs.life();
-        let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
-        let answer = admin::open(&self.rtrs, path, self.access).inspect_err(|error| {
-            pr_err!("{}: the server does not open it: {:?}\n", self, error);
-        })?;
-        self.opened(answer.as_bytes(), life).inspect_err(|_| {
-            // The server thinks that all is well.
-            self.close(answer.fields().device_id, life);
-        })
-    }
-
-    /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps.
-    fn close(&self, id: u32, life: u32) {
-        // In another life the number may be that of another device.
-        if self.rtrs.life() == life && !self.session.is_closed() {
-            let _ = admin::close(&self.rtrs, id);
-        }
-    }
-
-    /// Acts upon the server's answer, given in this life of the session.
-    fn opened(&self, answer: &[u8], life: u32) -> Result<Offer> {
-        let refused = |why| {
-            pr_err!("{}: refused: {}\n", self, Plain(why));
-            EINVAL
-        };
-        let max_io_size = self.rtrs.attrs()?.max_io_size;
-        let offer = Offer::parse(answer, max_io_size).map_err(refused)?;
-        let mut inner = self.inner.lock();
-        let before = inner.state;
-        let state = match before.step(Event::Opened) {
-            Ok(state) => state,
-            Err(State::Mapped) => State::Mapped,
-            Err(_) => return Err(ENOENT),
-        };
-        if self.rtrs.life() != life {
-            // The answer came from before the session went down: the number in it may mean another device by now.
-            return Err(ECONNRESET);
-        }
-        if let Some(old) = &inner.offer {
-            offer.continues(old).map_err(refused)?;
-        }
-        inner.offer.get_or_insert(offer);
-        self.target.set(offer.device_id, life);
-        inner.state = state;
-        if before == State::Disconnected {
-            self.back_again(&inner, &offer);
-        }
-        Ok(offer)
-    }
-
     /// Tells the system that the disk works again.
-    fn back_again(&self, inner: &Inner, offer: &Offer) {
+    pub(crate) fn back_again(&self, inner: &Inner, offer: &Offer) {
         if let Some(disk) = &inner.disk {
             self.change_capacity(disk, offer.capacity);
             let _ = disk.node().uevent(Uevent::Online);
@@ -233,40 +175,6 @@ impl Device {
         let disk = inner.disk.as_ref().ok_or(ENOENT)?;
         self.change_capacity(disk, sectors);
         Ok(())
-    }
-
-    /// Opens the device on the server again because a user says so. Sleeps.
-    pub(crate) fn remap(&self) -> Result {
-        match self.state() {
-            State::Disconnected => {}
-            State::Mapped => return Err(EALREADY),
-            State::Unmapped => return Err(ENODEV),
-            State::Init => return Err(EBUSY),
-        }
-        pr_info!("{}: mapping it again\n", self);
-        self.open().map(drop)
-    }
-
-    /// Whether the device is to be opened on the server again, now that the session is in this life.
-    pub(crate) fn wants_remap(&self, life: u32) -> bool {
-        let inner = self.inner.lock();
-        inner.state == State::Disconnected && inner.tried_in != life
-    }
-
-    /// Opens the device on the server again. If that fails requests fail from now on, until a user tries again.
-    pub(crate) fn remap_after_reconnect(&self, life: u32) {
-        self.inner.lock().tried_in = life;
-        if let Err(error) = self.open() {
-            let inner = self.inner.lock();
-            if inner.state == State::Disconnected {
-                self.target.clear();
-                pr_err!(
-                    "{}: stays closed: {:?}; write 1 to remap_device to try again\n",
-                    self,
-                    error
-                );
-            }
-        }
     }
 
     /// The session went down. Requests are still given to the session, which knows whether they fail or wait.
@@ -316,7 +224,7 @@ impl Device {
         drop(own);
         if let Err(error) = result {
             pr_err!("{}: no disk can be made of it: {:?}\n", self, error);
-            let _ = self.unmap(Unmap::Force, None);
+            let _ = self.unmap(Unmap::Force);
             return Err(error);
         }
         pr_info!(
@@ -341,8 +249,9 @@ impl Device {
 
     /// Takes the device out of the system.
     ///
-    /// [`Unmap::Normal`] only if nobody has the disk open: `EBUSY`. `EALREADY` if somebody else is at it. Sleeps.
-    pub(crate) fn unmap(&self, how: Unmap, active: Option<Active<'_>>) -> Result {
+    /// [`Unmap::Normal`] only if nobody has the disk open: `EBUSY`. `EALREADY` if somebody else is at it. Sleeps. A file
+    /// of its directory must have called `Active::leave` before.
+    pub(crate) fn unmap(&self, how: Unmap) -> Result {
         let mut inner = self.inner.lock();
         let state = inner.state.step(Event::Unmap).map_err(|_| EALREADY)?;
         if how == Unmap::Normal && inner.openers > 0 {
@@ -362,7 +271,7 @@ impl Device {
         self.session.remove_unmapped();
         // Waits for whoever makes them.
         let parts = self.parts.lock().take();
-        let lease = parts.map(|parts| parts.withdraw(active));
+        let lease = parts.map(|parts| parts.withdraw());
         let disk = self.inner.lock().disk.take();
         if let Some(disk) = disk {
             disk.remove();
@@ -379,7 +288,7 @@ impl Device {
 
 impl TaskItem<0> for Device {
     fn run(this: Arc<Self>) {
-        let _ = this.unmap(Unmap::Force, None);
+        let _ = this.unmap(Unmap::Force);
     }
 }
 

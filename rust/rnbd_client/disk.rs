@@ -29,7 +29,6 @@ use weft::{
     },
     sysfs::{
         self,
-        Active,
         Kobj,
         Node,
         Uevent, //
@@ -90,13 +89,9 @@ impl Parts {
         Ok(())
     }
 
-    /// Takes away what [`Self::publish`] made. Sleeps. `active` is the file that is being written for it, if any.
-    pub(crate) fn withdraw(self, active: Option<Active<'_>>) -> Lease {
+    /// Takes away what [`Self::publish`] made. Sleeps.
+    pub(crate) fn withdraw(self) -> Lease {
         drop(self.link);
-        if let Some(active) = active {
-            // If the module is being unloaded, that unmaps the device.
-            let _ = active.leave();
-        }
         drop(self.dir);
         self.lease
     }

@@ -118,7 +118,9 @@ fn refused(device: &Device, file: &str, why: &ValueError) -> Error {
 
 fn unmap(device: &Arc<Device>, input: &[u8], active: Active<'_>) -> Result {
     let how = Unmap::from_text(input).map_err(|why| refused(device, "unmap_device", &why))?;
-    device.unmap(how, Some(active))
+    // The directory of this file goes. If the module is being unloaded, that unmaps the device.
+    active.leave()?;
+    device.unmap(how)
 }
 
 fn resize(device: &Arc<Device>, input: &[u8], _active: Active<'_>) -> Result {

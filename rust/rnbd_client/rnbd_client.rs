@@ -38,6 +38,7 @@ mod ids;
 mod map;
 mod queue;
 mod registry;
+mod remote;
 mod session;
 mod target;
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A device as its server knows it: opened for the first time, opened again after the session was lost, closed.
+//!
+//! C counterpart: `process_msg_open_rsp`, `remap_devs` and `rnbd_clt_remap_device` in `drivers/block/rnbd/rnbd-clt.c`.
+
+use crate::{
+    admin,
+    device::Device, //
+};
+use kernel::{
+    error::code::ECONNRESET,
+    prelude::*, //
+};
+use weft::fmt::Plain;
+use weft_proto::rnbd::{
+    control::{
+        DeviceEvent as Event,
+        DeviceState as State, //
+    },
+    limits::Device as Offer,
+    path::DevicePath, //
+};
+use zerocopy::IntoBytes;
+
+impl Device {
+    /// Has the server open the device. Sleeps. From `Ok` on the server is to be told when it is not used any more.
+    pub(crate) fn open(&self) -> Result<Offer> {
+        let life = self.rtrs.life();
+        let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
+        let answer = admin::open(&self.rtrs, path, self.access).inspect_err(|error| {
+            pr_err!("{}: the server does not open it: {:?}\n", self, error);
+        })?;
+        self.opened(answer.as_bytes(), life).inspect_err(|_| {
+            // The server thinks that all is well.
+            self.close(answer.fields().device_id, life);
+        })
+    }
+
+    /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps.
+    pub(crate) fn close(&self, id: u32, life: u32) {
+        // In another life the number may be that of another device.
+        if self.rtrs.life() == life && !self.session.is_closed() {
+            let _ = admin::close(&self.rtrs, id);
+        }
+    }
+
+    /// Acts upon the server's answer, given in this life of the session.
+    fn opened(&self, answer: &[u8], life: u32) -> Result<Offer> {
+        let refused = |why| {
+            pr_err!("{}: refused: {}\n", self, Plain(why));
+            EINVAL
+        };
+        let max_io_size = self.rtrs.attrs()?.max_io_size;
+        let offer = Offer::parse(answer, max_io_size).map_err(refused)?;
+        let mut inner = self.inner.lock();
+        let before = inner.state;
+        let state = match before.step(Event::Opened) {
+            Ok(state) => state,
+            Err(State::Mapped) => State::Mapped,
+            Err(_) => return Err(ENOENT),
+        };
+        if self.rtrs.life() != life {
+            // The answer came from before the session went down: the number in it may mean another device by now.
+            return Err(ECONNRESET);
+        }
+        if let Some(old) = &inner.offer {
+            offer.continues(old).map_err(refused)?;
+        }
+        inner.offer.get_or_insert(offer);
+        self.target.set(offer.device_id, life);
+        inner.state = state;
+        if before == State::Disconnected {
+            self.back_again(&inner, &offer);
+        }
+        Ok(offer)
+    }
+
+    /// Opens the device on the server again because a user says so. Sleeps.
+    pub(crate) fn remap(&self) -> Result {
+        match self.state() {
+            State::Disconnected => {}
+            State::Mapped => return Err(EALREADY),
+            State::Unmapped => return Err(ENODEV),
+            State::Init => return Err(EBUSY),
+        }
+        pr_info!("{}: mapping it again\n", self);
+        self.open().map(drop)
+    }
+
+    /// Whether the device is to be opened on the server again, now that the session is in this life.
+    pub(crate) fn wants_remap(&self, life: u32) -> bool {
+        let inner = self.inner.lock();
+        inner.state == State::Disconnected && inner.tried_in != life
+    }
+
+    /// Opens the device on the server again. If that fails requests fail from now on, until a user tries again.
+    pub(crate) fn remap_after_reconnect(&self, life: u32) {
+        self.inner.lock().tried_in = life;
+        if let Err(error) = self.open() {
+            let inner = self.inner.lock();
+            if inner.state == State::Disconnected {
+                self.target.clear();
+                pr_err!(
+                    "{}: stays closed: {:?}; write 1 to remap_device to try again\n",
+                    self,
+                    error
+                );
+            }
+        }
+    }
+}
