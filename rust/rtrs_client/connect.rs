@@ -24,6 +24,7 @@ use crate::{
         Usher, //
     }, //
 };
+use core::ops::RangeInclusive;
 use kernel::{
     cpu::nr_cpu_ids,
     error::code::{ECONNRESET, EOPNOTSUPP, EPROTO},
@@ -73,8 +74,11 @@ use weft_rdma::{
 
 /// Scatter-gather entries of one work request, if the device has so many: a write of up to 60 KiB needs no memory region.
 const MOST_SGES: u32 = 16;
-/// Receives of the connection for messages that have a buffer. Each has room for the longest answer of the info exchange.
-const LETTERS: u32 = 4;
+/// Bytes of the receives of the connection for messages that have a buffer, all together. Each has room for the longest
+/// answer of the info exchange.
+const LETTERS_SIZE: u32 = 128 << 10;
+/// How many they are: so many, or as many as fit. The server waits if there are none.
+const LETTERS: RangeInclusive<u32> = 2..=8;
 /// Requests that the queues of the connection for messages are made for: more than can be under way at a time.
 const CALLS: u16 = 16;
 /// Bytes of the message that brings a new key.
@@ -90,6 +94,8 @@ struct Setup<'a> {
     first: bool,
     plan: Connections,
     core: Arc<Core>,
+    /// Buffers of the connection for messages.
+    letters: SlabSize,
     pd: Option<Arc<Pd>>,
     lines: KVec<Line>,
 }
@@ -105,12 +111,17 @@ struct Opening {
 ///
 /// `first` says whether the server may create the session for it.
 pub(crate) fn connect(path: &Arc<Path>, serial: u32, first: bool) -> Result<Arc<Link>> {
+    let known = path
+        .session
+        .limits()
+        .map(|limits| limits.agreed.queue_depth);
     let mut setup = Setup {
         path,
         serial,
         first,
         plan: Connections::new(nr_cpu_ids(), path.poll_connections),
         core: Core::new(path, serial)?,
+        letters: letters(known.unwrap_or(UNKNOWN_DEPTH)),
         pd: None,
         lines: KVec::new(),
     };
@@ -143,6 +154,12 @@ impl Setup<'_> {
                 self.path.give_up();
             }
             return Err(ECONNRESET);
+        }
+        let needed = letters(accepted.geometry.queue_depth());
+        if needed.entry > self.letters.entry {
+            // Now that the number is known, the next attempt makes room.
+            pr_info!("{}: the server has more chunks than expected\n", self.path);
+            return Err(EBUSY);
         }
         self.core.set_accepted(accepted);
         Ok(accepted)
@@ -247,26 +264,14 @@ impl Setup<'_> {
         Ok(Line::new((qp, receiver), cq, cm, usher, most_sges))
     }
 
-    fn depth(&self) -> u16 {
-        let known = self
-            .core
-            .accepted()
-            .map(|accepted| accepted.geometry.queue_depth());
-        known
-            .or_else(|| {
-                self.path
-                    .session
-                    .limits()
-                    .map(|limits| limits.agreed.queue_depth)
-            })
-            .unwrap_or(UNKNOWN_DEPTH)
-    }
-
     fn sizes(&self, cid: u16, max_qp_wr: u32) -> QueueSizes {
         let connection = self.plan.use_of(cid).unwrap_or(Use::Io);
         let depth = match connection {
             Use::Admin => CALLS,
-            Use::Io | Use::Polled => self.depth(),
+            Use::Io | Use::Polled => self
+                .core
+                .accepted()
+                .map_or(UNKNOWN_DEPTH, |accepted| accepted.geometry.queue_depth()),
         };
         // Draining takes one work request on each side.
         QueueSizes::new(
@@ -298,10 +303,7 @@ impl Setup<'_> {
     fn slab(&self, cid: u16, sizes: &QueueSizes) -> Option<SlabSize> {
         match self.core.accepted() {
             // The first connection: the server has not said yet whether its answers have bytes.
-            None => Some(SlabSize {
-                entry: u32::try_from(response_len(self.depth())).unwrap_or(u32::MAX),
-                count: LETTERS,
-            }),
+            None => Some(self.letters),
             Some(accepted) if accepted.new_rkey && cid != 0 => Some(SlabSize {
                 entry: KEY_LEN,
                 count: sizes.receives,
@@ -333,6 +335,17 @@ impl Setup<'_> {
         self.path.hca.lock().port = port;
         self.path.addrs.lock().src = src;
         Ok(())
+    }
+}
+
+/// Buffers for the connection for messages of a path with `depth` chunks.
+fn letters(depth: u16) -> SlabSize {
+    let entry = u32::try_from(response_len(depth))
+        .unwrap_or(u32::MAX)
+        .max(1);
+    SlabSize {
+        entry,
+        count: (LETTERS_SIZE / entry).clamp(*LETTERS.start(), *LETTERS.end()),
     }
 }
 

@@ -20,6 +20,11 @@ use crate::{
     }, //
 };
 use kernel::{
+    error::code::{
+        EBUSY,
+        ECONNABORTED,
+        ECONNRESET, //
+    },
     prelude::*,
     sync::Arc, //
 };
@@ -47,6 +52,10 @@ use weft_proto::rtrs::{
     }, //
 };
 
+/// How often a server is asked to open a path that says it cannot now.
+const OPEN_ROUNDS: u32 = 20;
+/// The time between, in milliseconds; with the above more than a server takes to notice that a client has died.
+const OPEN_PAUSE_MS: u32 = 2000;
 /// How long the peer may take to hang up on its side, in milliseconds.
 const HANGUP_MS: u32 = 5000;
 
@@ -64,8 +73,38 @@ impl TaskItem<RECONNECT> for Path {
 
 impl Path {
     /// Sets up the first link. Sleeps, up to several times 30 s. On an error the path is to be closed.
+    ///
+    /// A server that still has a session of this name, of a client that died, hangs up until it has noticed that; so it
+    /// is asked again for a while.
     pub(crate) fn open(self: &Arc<Self>) -> Result {
-        noio::scope(|| self.establish())
+        for round in 0..OPEN_ROUNDS {
+            match noio::scope(|| self.establish()) {
+                Err(error) if error == EBUSY => {}
+                result => return result,
+            }
+            if round == 0 {
+                pr_info!(
+                    "{}: trying again for up to {} s\n",
+                    self,
+                    OPEN_ROUNDS * OPEN_PAUSE_MS / 1000
+                );
+            }
+            self.pause(OPEN_PAUSE_MS)?;
+            // `ECONNABORTED`: closed meanwhile.
+            self.step(ClientEvent::Retry).map_err(|_| ECONNABORTED)?;
+            self.step(ClientEvent::Attempt).map_err(|_| ECONNABORTED)?;
+        }
+        Err(ECONNRESET)
+    }
+
+    /// Waits, unless the path is closed or the task is killed.
+    fn pause(&self, ms: u32) -> Result {
+        let timeout = i64::try_from(msecs_to_jiffies(ms))?;
+        let closed = || self.state() != ClientState::ConnectingErr;
+        match self.changed.wait(Mode::Killable, timeout, closed) {
+            WaitResult::Signal(error) => Err(error),
+            WaitResult::Ready(_) | WaitResult::TimedOut => Ok(()),
+        }
     }
 
     /// Sets up a link and lets requests onto it.

@@ -2,18 +2,19 @@
 
 //! The info exchange: the last step of setting up a path.
 
-use super::{
-    Setup,
-    LETTERS, //
-};
+use super::Setup;
 use crate::{
     chunks::Chunks,
     lane::Lane,
-    line::Letter,
+    line::{
+        Letter,
+        Line, //
+    },
     link::Lanes, //
 };
 use kernel::{
     error::code::{
+        EBUSY,
         ECONNABORTED,
         ECONNRESET,
         ETIMEDOUT, //
@@ -36,6 +37,7 @@ use weft_proto::rtrs::{
         InfoResponse, //
     },
     reconnect::STEP_TIMEOUT_MS,
+    state::ClientState,
     wire::InfoReq, //
 };
 use weft_rdma::{
@@ -84,7 +86,7 @@ impl Setup<'_> {
         for (cid, line) in (0u16..).zip(&self.lines) {
             let receives = self.sizes(cid, max_qp_wr).receives;
             match (cid, accepted.new_rkey) {
-                (0, true) => line.qp().post_slab_recv(LETTERS)?,
+                (0, true) => line.qp().post_slab_recv(self.letters.count)?,
                 (0, false) => {
                     // The one for the answer comes first; all that follows has no bytes.
                     line.qp().post_slab_recv(1)?;
@@ -114,9 +116,24 @@ impl Setup<'_> {
         let settled = || self.core.inbox.is_full() || !self.path.is_connecting(self.serial);
         let timeout = i64::try_from(msecs_to_jiffies(STEP_TIMEOUT_MS))?;
         match self.path.changed.wait(Mode::Killable, timeout, settled) {
-            WaitResult::Ready(_) => self.core.inbox.take().ok_or(ECONNRESET),
+            WaitResult::Ready(_) => self.core.inbox.take().ok_or_else(|| self.silence()),
             WaitResult::TimedOut => Err(ETIMEDOUT),
             WaitResult::Signal(error) => Err(error),
         }
+    }
+
+    /// Why there is no answer: `EBUSY` if the server has hung up without a word.
+    ///
+    /// That is how it answers to the name of a session that it has already.
+    fn silence(&self) -> Error {
+        let first = self.lines.first();
+        if self.path.state() != ClientState::ConnectingErr || !first.is_some_and(Line::is_over) {
+            return ECONNRESET;
+        }
+        pr_warn!(
+            "{}: the server has hung up; it may still have another session of this name\n",
+            self.path
+        );
+        EBUSY
     }
 }
