@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page fragments: the memory that message payloads live in. */
+/* The memory that message payloads live in: page fragments, and pages of users. */
 #include <linux/mm.h>
+#include <linux/uio.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <net/sock.h>
@@ -28,6 +29,12 @@ void weft_helper_put_page(struct page *page)
 	put_page(page);
 }
 WEFT_EXPORT(put_page);
+
+bool weft_helper_user_backed_iter(const struct iov_iter *iter)
+{
+	return user_backed_iter(iter);
+}
+WEFT_EXPORT(user_backed_iter);
 
 void *weft_helper_page_address(struct page *page)
 {

@@ -82,7 +82,13 @@ pub struct Conn {
     pub peer_map: Arc<CongMap>,
     /// What the two ends told each other about multipath.
     #[pin]
-    pub handshake: SpinLockBh<Handshake>,
+    pub(crate) handshake: SpinLockBh<Handshake>,
+    /// Paths in use; 0 as long as that is unknown. Written with `handshake` locked.
+    pub(crate) npaths: Atomic<u32>,
+    /// Number on path 0 below which all must be delivered before another path sends; 0 for nothing. See `handshake.rs`.
+    pub(crate) catch_up: Atomic<u64>,
+    /// Path 0 may hold messages that come before those of other paths.
+    pub(crate) settling: Atomic<bool>,
     /// Emptied when the connection is destroyed, which breaks the circle of references.
     #[pin]
     paths: SpinLockBh<KVec<Arc<Path>>>,
@@ -137,7 +143,10 @@ impl Conn {
                 transport,
                 local_map,
                 peer_map,
-                handshake <- new_spinlock_bh!(Handshake::new(), "rds_handshake"),
+                handshake <- new_spinlock_bh!(Handshake::default(), "rds_handshake"),
+                npaths: Atomic::new(0),
+                catch_up: Atomic::new(0),
+                settling: Atomic::new(false),
                 paths <- new_spinlock_bh!(KVec::new(), "rds_paths"),
                 map_queued: Atomic::new(false),
                 destroying: Atomic::new(false),
@@ -192,6 +201,14 @@ impl Conn {
         for path in self.paths.lock().iter() {
             visit(path);
         }
+    }
+
+    /// Whether messages of sockets wait to be sent, on any path.
+    pub(crate) fn has_user_messages(&self) -> bool {
+        self.paths
+            .lock()
+            .iter()
+            .any(|path| path.has_user_messages())
     }
 
     /// Whether the connection is going away: nothing new is begun on it.

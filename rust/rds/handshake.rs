@@ -2,58 +2,64 @@
 
 //! The multipath handshake: each end tells the other how many paths it can use and which life of it this is.
 //!
-//! C counterpart: `rds_recv_hs_exthdrs`, `rds_send_ping` in `net/rds`. This version uses one path and says so, which
-//! makes a peer that could use eight stay on path 0.
+//! C counterpart: `rds_recv_hs_exthdrs`, `rds_start_mprds`, `rds_send_ping` in `net/rds`. Until the peer has said how
+//! many paths it has everything takes path 0. Then the connection fans out: the active end connects the other paths,
+//! and each socket keeps to the one that the hash of its port names.
 
 use crate::{
     conn::Conn,
-    path::Path, //
+    path::Path,
+    worker::Event, //
 };
-use kernel::sync::Arc;
+use kernel::sync::{
+    atomic::{
+        Acquire,
+        Full,
+        Release, //
+    },
+    Arc, //
+};
 use weft_proto::rds::{
+    arbitration::Role,
     handshake::{
         self,
         PeerCaps, //
     },
+    path::path_index,
     wire::{
         PORT_PING,
         PORT_PROBE, //
     },
 };
 
-/// Paths that this implementation uses.
-pub const OWN_PATHS: u8 = 1;
+/// In [`Conn::catch_up`] while the number is being looked up: larger than any.
+const UNDECIDED: u64 = u64::MAX;
 
 /// What is known of the peer.
+#[derive(Default)]
 pub struct Handshake {
-    /// Paths in use; 0 as long as the peer has not said how many it has.
-    pub paths: u8,
     /// The peer's life; 0 if unknown.
     peer_generation: u32,
+    /// Whether the peer's source ports say which path a connection is.
+    sport_encodes_path: bool,
     /// A probe is under way.
     probing: bool,
 }
 
-impl Handshake {
-    /// Nothing is known yet.
-    pub fn new() -> Self {
-        Self {
-            paths: 0,
-            peer_generation: 0,
-            probing: false,
-        }
-    }
-}
-
-impl Default for Handshake {
-    fn default() -> Self {
-        Self::new()
-    }
+/// What followed from a probe or its answer.
+enum Change {
+    None,
+    /// The number of paths is known now, and it is one.
+    OnePath,
+    /// More than one path, and another number than before.
+    FanOut,
+    /// Less paths than before: the peer is another.
+    Shrunk,
 }
 
 impl Conn {
     /// Sends a probe on path 0 unless one is under way. Up to softirq.
-    pub fn probe(&self, path: &Arc<Path>) {
+    pub fn probe(&self, first: &Arc<Path>) {
         {
             let mut handshake = self.handshake.lock();
             if handshake.probing {
@@ -61,30 +67,171 @@ impl Conn {
             }
             handshake.probing = true;
         }
-        if path.send_control(PORT_PROBE, PORT_PING).is_err() {
+        if first.send_control(PORT_PROBE, PORT_PING).is_err() {
             self.handshake.lock().probing = false;
         }
     }
 
-    /// Paths in use; 0 as long as that is unknown.
+    /// Paths in use; 0 as long as that is unknown. Any context.
+    #[inline]
     pub fn paths_in_use(&self) -> u8 {
-        self.handshake.lock().paths
+        // ORDERING: `Acquire` pairs with `settle`: who sees a new number sees what has to be sent before.
+        self.npaths.load(Acquire).try_into().unwrap_or(0)
     }
 
-    /// Whether the peer has not told yet how many paths it uses.
-    pub fn paths_unknown(&self) -> bool {
-        self.handshake.lock().paths == 0
+    /// Whether the peer's source ports say which path a connection is.
+    pub fn sport_encodes_path(&self) -> bool {
+        self.handshake.lock().sport_encodes_path
+    }
+
+    /// The path of a socket that is bound to `port`; `start` is the socket's own start value. Any context.
+    #[inline]
+    pub(crate) fn path_index_of(&self, port: u16, start: u32) -> usize {
+        match self.paths_in_use() {
+            0 | 1 => 0,
+            paths => path_index(port, start, paths),
+        }
     }
 
     /// Takes in what a probe or its answer said. Up to softirq.
     pub(crate) fn handshake_received(&self, extensions: &[u8; 16]) {
         let peer = PeerCaps::parse(extensions);
-        let mut handshake = self.handshake.lock();
-        // A peer that says nothing of paths now may have said it before.
-        if peer.npaths.is_some() || handshake.paths == 0 {
-            handshake.paths = handshake::settle_paths(OWN_PATHS, peer.npaths);
+        match self.settle(&peer) {
+            Change::None => {}
+            // What waits for this can be taken.
+            Change::OnePath => self.for_each_path(|path| path.kick(Event::Accept)),
+            Change::FanOut => self.fan_out(peer.sport_encodes_path),
+            // What waits on paths that are no more is dropped by their tasks.
+            Change::Shrunk => self.for_each_path(|path| {
+                if path.is_surplus() {
+                    path.drop_path();
+                }
+            }),
         }
+        self.connect_others();
+    }
+
+    /// Has the active end connect what is down. Up to softirq.
+    pub(crate) fn connect_others(&self) {
+        let paths = self.paths_in_use();
+        if self.role() == Role::Active && paths > 1 {
+            self.for_each_path(|path| {
+                if path.index < paths {
+                    path.connect_if_down();
+                }
+            });
+        }
+    }
+
+    /// Agrees on a number of paths.
+    fn settle(&self, peer: &PeerCaps) -> Change {
+        let Some(first) = self.path(0) else {
+            return Change::None;
+        };
+        let mut handshake = self.handshake.lock();
         handshake.probing = false;
+        let old = self.paths_in_use();
+        // A peer that says nothing of paths now may have said it before.
+        if peer.npaths.is_none() && old != 0 {
+            return Change::None;
+        }
+        handshake.sport_encodes_path = peer.sport_encodes_path;
+        let new = handshake::settle_paths(self.transport.max_paths(), peer.npaths);
+        let fans_out = handshake::fans_out(old, new);
+        if fans_out {
+            self.catch_up.store(UNDECIDED, Release);
+            // ORDERING: `Release`: a path that delivers from now on looks at path 0 before.
+            self.settling.store(true, Release);
+        }
+        // ORDERING: `Release` pairs with `paths_in_use`.
+        self.npaths.store(new.into(), Release);
+        drop(handshake);
+        if fans_out {
+            // Whoever queues something on path 0 after this sees the number of paths, and comes to `queued_on`.
+            let queue = first.queue.lock();
+            self.catch_up.store(queue.next_sequence, Release);
+        }
+        match () {
+            () if new < old => Change::Shrunk,
+            () if fans_out => Change::FanOut,
+            () if old == 0 => Change::OnePath,
+            () => Change::None,
+        }
+    }
+
+    /// More paths can be used from now on: what the peer has opened for them can be taken.
+    fn fan_out(&self, sport_encodes_path: bool) {
+        let (paths, passive) = (self.paths_in_use(), self.role() == Role::Passive);
+        self.for_each_path(|path| {
+            let index = usize::from(path.index);
+            if !passive || index >= usize::from(paths) {
+                return;
+            }
+            if index == 0 && sport_encodes_path {
+                // It may have been taken before it was known to be another path's.
+                match path.ops.meant_for(paths) {
+                    0 => {}
+                    other => path.gives_way_to(other),
+                }
+            }
+            path.kick(Event::Accept);
+        });
+    }
+
+    /// Has the other paths wait until path 0 has delivered everything below `sequence`. Any context.
+    fn raise_catch_up(&self, sequence: u64) {
+        let mut old = self.catch_up.load(Acquire);
+        while old < sequence {
+            // ORDERING: `Full`: who sends on another path sees this before.
+            match self.catch_up.cmpxchg(old, sequence, Full) {
+                Ok(_) => return,
+                Err(seen) => old = seen,
+            }
+        }
+    }
+
+    /// A message was queued on `path`. If its socket sends on another path by now, `wanted`, that one has to wait for it.
+    #[inline]
+    pub(crate) fn queued_on(&self, path: &Path, wanted: usize, sequence: u64) {
+        if path.index == 0 && wanted != 0 {
+            self.raise_catch_up(sequence + 1);
+        }
+    }
+
+    /// Whether path 0 has delivered what sockets had sent on it before the connection fanned out. Up to softirq.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        // ORDERING: `Acquire` pairs with `raise_catch_up`.
+        let goal = self.catch_up.load(Acquire);
+        if goal == 0 {
+            return true;
+        }
+        if goal == UNDECIDED {
+            return false;
+        }
+        let Some(first) = self.path(0) else {
+            return true;
+        };
+        // It may have been raised meanwhile.
+        handshake::caught_up(goal, first.oldest_pending())
+            && self.catch_up.cmpxchg(goal, 0, Full).is_ok()
+    }
+
+    /// Whether messages of other paths have to wait, because path 0 may hold older ones that it could not deliver yet.
+    ///
+    /// The peer sends nothing on another path before path 0 has acknowledged what came before; TCP acknowledges what
+    /// this end may not have read. Up to softirq.
+    pub(crate) fn is_settling(&self) -> bool {
+        // ORDERING: `Acquire` pairs with `settle`.
+        if !self.settling.load(Acquire) {
+            return false;
+        }
+        let waits = self
+            .path(0)
+            .is_some_and(|first| first.is_receiver_stopped());
+        if !waits {
+            self.settling.store(false, Release);
+        }
+        waits
     }
 
     /// Finds out whether the peer has started anew since it was last heard of. Up to softirq.

@@ -138,6 +138,10 @@ impl PathOps for LoopPath {
 
     fn flush(&self) {}
 
+    fn meant_for(&self, _paths: u8) -> usize {
+        0
+    }
+
     fn has_parked(&self) -> bool {
         false
     }

@@ -12,6 +12,7 @@ use crate::{
         RdsSock,
         RdsSockExt, //
     },
+    zerocopy::Completion, //
 };
 use kernel::{
     iov::{
@@ -38,7 +39,8 @@ use weft::{
     },
     mm::{
         bytes::Bytes,
-        frags::Frags, //
+        frags::Frags,
+        user_pages::UserPages, //
     },
     sync::take::TakeCell, //
 };
@@ -58,6 +60,8 @@ pub enum Payload {
     Inline(Bytes),
     /// Bytes in pages that the transport may refer to.
     Frags(Frags),
+    /// Bytes in the sender's own pages.
+    User(UserPages),
 }
 
 impl Payload {
@@ -82,6 +86,7 @@ impl Payload {
         match self {
             Self::Inline(bytes) => bytes.len(),
             Self::Frags(frags) => frags.len(),
+            Self::User(pages) => pages.len(),
         }
     }
 
@@ -96,6 +101,7 @@ impl Payload {
         match self {
             Self::Inline(bytes) => crate::incoming::copy_bytes(bytes, dest),
             Self::Frags(frags) => frags.copy_to(dest),
+            Self::User(pages) => pages.copy_to(dest),
         }
     }
 }
@@ -127,6 +133,8 @@ pub struct Message {
     pub envelope: Envelope,
     /// Content.
     pub payload: Payload,
+    /// What follows when nothing refers to the payload any more; hence behind it.
+    pub(crate) completion: Option<Completion>,
     /// Number on the path, given when it is queued.
     sequence: Atomic<u64>,
     /// Last position in the transport's stream, with [`END_KNOWN`].
@@ -159,6 +167,7 @@ impl Message {
         owner: Option<ARef<RdsSock>>,
         envelope: Envelope,
         payload: Payload,
+        completion: Option<Completion>,
         flags: kernel::alloc::Flags,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -167,6 +176,7 @@ impl Message {
                 owner: TakeCell::new(owner),
                 envelope,
                 payload,
+                completion,
                 sequence: Atomic::new(0),
                 end: Atomic::new(0),
                 retransmitted: Atomic::new(false),

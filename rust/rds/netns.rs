@@ -53,6 +53,7 @@ use weft::{
         bh::SpinLockBh,
         wait::WaitQueue, //
     },
+    time, //
 };
 use weft_proto::rds::{
     addr::Addr,
@@ -73,6 +74,8 @@ pub struct NetState {
     pub rds: Arc<Rds>,
     net: WeakNet,
     id: u64,
+    /// Tells peers that this is another life of this host; never 0.
+    pub life: u32,
     /// Every socket that is not closed.
     #[pin]
     sockets: SpinLockBh<RBTree<usize, ARef<RdsSock>>>,
@@ -102,6 +105,7 @@ impl NetState {
                 rds: rds.clone(),
                 net: weak,
                 id,
+                life: time::random_u32() | 1,
                 sockets <- new_spinlock_bh!(RBTree::new(), "rds_sockets"),
                 binds <- BindTable::new(),
                 conns <- new_spinlock_bh!(ConnTable { conns: RBTree::new(), closed: false }, "rds_conns"),

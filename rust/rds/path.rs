@@ -31,7 +31,8 @@ use kernel::{
             Acquire,
             Atomic,
             Full,
-            Relaxed, //
+            Relaxed,
+            Release, //
         },
         Arc,
         Mutex, //
@@ -42,6 +43,7 @@ use weft::{
     new_spinlock_bh,
     new_task,
     sync::bh::SpinLockBh,
+    time,
     workqueue::Task, //
 };
 use weft_proto::rds::{
@@ -60,6 +62,9 @@ use weft_proto::rds::{
 
 /// Protocol messages that may be queued on a path: a peer that pings and does not read gets no more answers.
 const MOST_CONTROLS: usize = 1024;
+
+/// How long a connection of the peer's waits to be told which path it is for, in milliseconds.
+const HOLD_MS: u32 = 1000;
 
 /// Messages of a path.
 pub struct TxQueue {
@@ -112,6 +117,12 @@ pub struct Path {
     rx_expected: Atomic<u64>,
     /// What that was when the path came up.
     rx_at_start: Atomic<u64>,
+    /// Something has arrived that could not be taken yet.
+    receiver_stopped: Atomic<bool>,
+    /// Jiffies when the path came up.
+    up_since: Atomic<usize>,
+    /// For path 0: the path that what carries it now was meant for.
+    stands_for: Atomic<u32>,
     /// What the task is to do.
     pub(crate) events: Events,
     /// When to connect again.
@@ -146,6 +157,9 @@ impl Path {
                 partial: Atomic::new(false),
                 rx_expected: Atomic::new(0),
                 rx_at_start: Atomic::new(0),
+                receiver_stopped: Atomic::new(false),
+                up_since: Atomic::new(0),
+                stands_for: Atomic::new(0),
                 events: Events::new(),
                 reconnect <- new_spinlock_bh!(Reconnect::new(), "rds_reconnect"),
                 task <- new_task!(conn.rds.queue.clone(), "rds_path"),
@@ -181,14 +195,19 @@ impl Path {
             return;
         }
         self.reconnect.lock().connected();
+        self.up_since.store(time::jiffies(), Relaxed);
         // ORDERING: Read by the path's task, which takes the path down.
         self.rx_at_start.store(self.rx_expected(), Relaxed);
-        // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends.
-        if self.conn.key.kind != Kind::Loop {
+        // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends, and
+        // maps take path 0 only, so that none can overtake a newer one.
+        if self.conn.key.kind != Kind::Loop && self.index == 0 {
             self.conn.mark_map();
         }
         self.kick(Event::Send);
         self.kick(Event::Receive);
+        if self.index == 0 {
+            self.conn.connect_others();
+        }
     }
 
     /// Gives the path up and has its task take it down and connect again. Any context up to softirq.
@@ -242,8 +261,8 @@ impl Path {
         if handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport) {
             handshake::write_probe(
                 &mut extensions,
-                u16::from(crate::handshake::OWN_PATHS),
-                self.conn.rds.generation,
+                u16::from(self.conn.transport.max_paths()),
+                self.conn.net.life,
             );
         }
         let envelope = Envelope {
@@ -256,7 +275,14 @@ impl Path {
         if self.conn.peer_map.test(dport) || self.queue.lock().controls >= MOST_CONTROLS {
             return Err(ENOBUFS);
         }
-        let message = Message::new(self.clone(), None, envelope, Payload::EMPTY, GFP_ATOMIC)?;
+        let message = Message::new(
+            self.clone(),
+            None,
+            envelope,
+            Payload::EMPTY,
+            None,
+            GFP_ATOMIC,
+        )?;
         if !self.enqueue(&message) {
             return Err(ENETUNREACH);
         }
@@ -290,6 +316,123 @@ impl Path {
     #[inline]
     pub fn has_work(&self) -> bool {
         !self.queue.lock().send.is_empty() || (self.index == 0 && self.conn.map_is_queued())
+    }
+
+    /// The lowest number of a message that the peer may not have.
+    pub(crate) fn oldest_pending(&self) -> Option<u64> {
+        let queue = self.queue.lock();
+        let sent = queue.unacked.front().map(|first| first.sequence());
+        let unsent = queue.send.front().map(|first| first.sequence());
+        // What was taken back to be sent again is older than what was never sent.
+        match (sent, unsent) {
+            (Some(sent), Some(unsent)) => Some(sent.min(unsent)),
+            (sent, unsent) => sent.or(unsent),
+        }
+    }
+
+    /// Notes whether the transport holds something that has arrived and could not be taken. Up to softirq.
+    #[inline]
+    pub fn set_receiver_stopped(&self, stopped: bool) {
+        // ORDERING: Read by `Conn::is_settling` on another path, whose data were sent after this path's.
+        if self.index == 0 {
+            self.receiver_stopped.store(stopped, Release);
+        }
+    }
+
+    /// Whether the transport holds something that has arrived and could not be taken.
+    pub(crate) fn is_receiver_stopped(&self) -> bool {
+        self.receiver_stopped.load(Acquire)
+    }
+
+    /// How long the peer has to say which path a connection is for before it is taken to know nothing of paths, in
+    /// jiffies; `None` if it has said so, or had the time.
+    pub fn time_to_tell(&self, since: usize) -> Option<usize> {
+        let limit = time::msecs_to_jiffies(HOLD_MS);
+        let passed = time::jiffies().wrapping_sub(since);
+        (self.conn.paths_in_use() == 0 && passed < limit).then(|| limit - passed)
+    }
+
+    /// The same for what carries the path now.
+    pub(crate) fn own_time_to_tell(&self) -> Option<usize> {
+        self.time_to_tell(self.up_since.load(Relaxed))
+    }
+
+    /// What carries path 0 turned out to be the connection of another path. Up to softirq.
+    pub(crate) fn gives_way_to(self: &Arc<Self>, index: usize) {
+        if let Ok(index) = u32::try_from(index) {
+            self.stands_for.store(index, Release);
+            self.drop_path();
+        }
+    }
+
+    /// After the transport is gone: what was received for another path counts as received on that one.
+    ///
+    /// Else the peer's messages would be taken for repeated ones of path 0, or be delivered again.
+    pub(crate) fn hand_over_numbers(&self) {
+        let index = self.stands_for.load(Acquire);
+        if index == 0 {
+            return;
+        }
+        if let Some(other) = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.conn.path(index))
+        {
+            // ORDERING: That path takes no connection before `stands_for` is 0.
+            other
+                .rx_expected
+                .store(self.rx_expected.load(Relaxed), Relaxed);
+            self.rx_expected
+                .store(self.rx_at_start.load(Relaxed), Relaxed);
+        }
+        self.stands_for.store(0, Release);
+    }
+
+    /// Whether path 0 has still to hand over what it received for this one.
+    pub fn waits_for_first(&self) -> bool {
+        self.index > 0
+            && self
+                .conn
+                .path(0)
+                .is_some_and(|first| first.stands_for.load(Acquire) == u32::from(self.index))
+    }
+
+    /// Whether the two ends have agreed on fewer paths than would include this one. Any context.
+    pub fn is_surplus(&self) -> bool {
+        let paths = self.conn.paths_in_use();
+        self.index > 0 && paths != 0 && self.index >= paths
+    }
+
+    /// Whether the path may carry a connection that the peer opened: path 0 always, others once they are agreed on.
+    pub fn is_agreed(&self) -> bool {
+        self.index == 0 || self.index < self.conn.paths_in_use()
+    }
+
+    /// Drops what waits on a path that the peer does not have any more.
+    pub(crate) fn drop_surplus(&self) {
+        let mut dropped = 0;
+        loop {
+            let message = {
+                let mut queue = self.queue.lock();
+                let message = queue.unacked.pop_front().or_else(|| queue.send.pop_front());
+                if message.as_ref().is_some_and(|message| message.is_control()) {
+                    queue.controls -= 1;
+                }
+                message
+            };
+            let Some(message) = message else {
+                break;
+            };
+            message.finish();
+            dropped += 1;
+        }
+        if dropped > 0 {
+            weft::pr_ratelimited!(
+                pr_warn,
+                "RDS: {} has fewer paths than before, {} messages to its former self are dropped\n",
+                weft::fmt::Plain(self.conn.key.peer),
+                dropped
+            );
+        }
     }
 
     /// Whether messages of sockets wait to be sent.

@@ -2,8 +2,8 @@
 
 //! `poll`.
 //!
-//! C counterpart: `rds_poll` in `net/rds/af_rds.c`. Readable means a message, or news about congestion; writable means
-//! room in the send buffer and says nothing about the destination.
+//! C counterpart: `rds_poll` in `net/rds/af_rds.c`. Readable means a message, or news about congestion or about
+//! zero-copy messages; writable means room in the send buffer and says nothing about the destination.
 
 use crate::sock::{
     self,
@@ -32,7 +32,7 @@ pub(crate) fn poll<'a>(sk: &'a UserSock, table: &PollTable<'a>) -> u32 {
         table.register(&state.net.pollers);
     }
     let mut mask = congestion_news(sk);
-    if !sk.rx.lock().messages.is_empty() {
+    if !sk.rx.lock().messages.is_empty() || !sk.zerocopy.lock().is_empty() {
         mask |= POLLIN | POLLRDNORM;
     }
     if sk.tx.lock().has_room(sk.send_limit()) {

@@ -30,7 +30,8 @@
 //! 6. `CongMap::conns` or `NetState::monitors`.
 //! 7. `Conn::paths`.
 //! 8. `Path::queue`.
-//! 9. `NetState::maps`, `Conn::handshake`, `Path::reconnect`, `SockState::binding`, `SockState::monitor`: leaves.
+//! 9. `NetState::maps`, `Conn::handshake`, `Path::reconnect`, `SockState::binding`, `SockState::monitor`,
+//!    `SockState::zerocopy`: leaves.
 //!
 //! Not every pair is nested; where two are, it is in this order.
 
@@ -59,6 +60,7 @@ pub mod state;
 mod sysctl;
 pub mod transport;
 pub mod worker;
+pub mod zerocopy;
 
 use kernel::prelude::*;
 use weft::{

@@ -97,6 +97,9 @@ pub fn redeliver(
     overload: Overload,
 ) -> Result<(), Arrival> {
     let conn = &path.conn;
+    if path.index > 0 && overload == Overload::GiveBack && conn.is_settling() {
+        return Err(arrival);
+    }
     let key = Key {
         port: arrival.header.dport(),
         scope_id: conn.bound_interface(),

@@ -12,6 +12,7 @@ use crate::{
         UserSock, //
     },
     sockopt::TracePoints,
+    zerocopy, //
 };
 use kernel::{
     list::ListArc,
@@ -93,10 +94,14 @@ pub(crate) fn recvmsg(
         if let Some(message) = next(sk, peek) {
             return receive(sk, msg, message, flags);
         }
+        if !peek && zerocopy::put(sk, msg)? {
+            return Ok(0);
+        }
         if nonblock {
             return Err(EAGAIN);
         }
-        match sk.wait_interruptible(timeout, || has_something(sk)) {
+        let completions = !peek && zerocopy::wanted(sk, msg);
+        match sk.wait_interruptible(timeout, || has_something(sk, completions)) {
             WaitResult::Ready(left) => timeout = left,
             WaitResult::TimedOut => return Err(ETIMEDOUT),
             WaitResult::Signal(error) => return Err(error),
@@ -104,8 +109,10 @@ pub(crate) fn recvmsg(
     }
 }
 
-fn has_something(sk: &UserSock) -> bool {
-    !sk.rx.lock().messages.is_empty() || sk.monitor.lock().freed != 0
+fn has_something(sk: &UserSock, completions: bool) -> bool {
+    !sk.rx.lock().messages.is_empty()
+        || sk.monitor.lock().freed != 0
+        || (completions && !sk.zerocopy.lock().is_empty())
 }
 
 /// Reports ports that became free, if the application monitors them and there are any.
@@ -183,6 +190,9 @@ fn receive(sk: &UserSock, msg: &mut MsgDest<'_>, message: Next, flags: u32) -> R
     }
     if msg.has_control() {
         put_control(sk, msg, &message)?;
+        if flags & MSG_PEEK == 0 {
+            zerocopy::put(sk, msg)?;
+        }
     }
     sk.rds.count(Core::RecvDelivered);
     if msg.wants_name() {

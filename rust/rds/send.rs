@@ -39,6 +39,8 @@ pub enum Outcome {
     Done,
     /// Somebody else transmits.
     Busy,
+    /// Path 0 has to deliver something before.
+    Behind,
     /// The turn was long enough, there is more.
     More,
     /// Memory ran out.
@@ -52,6 +54,8 @@ enum Step {
     Full,
     /// The path is down or going down.
     Down,
+    /// Path 0 has to deliver something before.
+    Behind,
     NoMemory,
 }
 
@@ -79,6 +83,7 @@ impl Path {
             smp_mb(kernel::sync::barrier::Full);
             match step {
                 Step::NoMemory => return Outcome::NoMemory,
+                Step::Behind => return Outcome::Behind,
                 Step::Full | Step::Down => return Outcome::Done,
                 Step::Sent if !self.has_work() => return Outcome::Done,
                 Step::Sent if sent >= rds.tunables.send_batch => return Outcome::More,
@@ -109,6 +114,10 @@ impl Path {
         while *sent < self.conn.rds.tunables.send_batch {
             if !self.is_up() || self.conn.is_destroying() {
                 return Step::Down;
+            }
+            if self.index > 0 && xmit.current.is_none() && !self.conn.has_caught_up() {
+                self.conn.rds.count(Core::MprdsCatchupTx0Retries);
+                return Step::Behind;
             }
             let (message, more) = match self.next_message(xmit) {
                 Ok(Some(next)) => next,
@@ -167,7 +176,7 @@ impl Path {
             extensions: [0; 16],
         };
         let payload = Payload::Inline(self.conn.local_map.to_bytes()?);
-        Message::new(self.clone(), None, envelope, payload, GFP_KERNEL)
+        Message::new(self.clone(), None, envelope, payload, None, GFP_KERNEL)
     }
 
     /// Gives one message to the transport, from where it stopped taking it before.

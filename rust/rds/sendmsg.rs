@@ -27,6 +27,7 @@ use crate::{
         Kind,
         TransportRef, //
     },
+    zerocopy::Completion, //
 };
 use kernel::{
     prelude::*,
@@ -40,6 +41,7 @@ use kernel::{
     },
 };
 use weft::{
+    mm::user_pages::UserPages,
     net::msg::{
         MsgSource,
         MSG_CMSG_COMPAT,
@@ -104,15 +106,11 @@ pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Res
         return Err(EMSGSIZE);
     }
     operations.check(sk, msg)?;
-    let payload = Payload::copy_from(msg.iter(), len)?;
-    sk.rds.count_by(Core::CopyFromUser, len);
-    let path = match route.cached.take() {
-        Some(path) => path,
-        None => find_path(sk, &route)?,
-    };
+    let (payload, completion) = payload(sk, msg, len, &operations)?;
+    let path = find_path(sk, &mut route)?;
     let nonblock = msg.flags() & MSG_DONTWAIT != 0;
     wake_path(&path);
-    operations.refuse()?;
+    operations.refuse(completion.is_some())?;
     if path.conn.is_destroying() {
         return Err(EAGAIN);
     }
@@ -129,12 +127,41 @@ pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Res
         Some(sk.to_aref()),
         envelope,
         payload,
+        completion,
         GFP_KERNEL,
     )?;
     queue_or_wait(sk, &path, &message, nonblock, timeout)?;
+    if let Some(completion) = &message.completion {
+        completion.queued();
+    }
+    let wanted = path.conn.path_index_of(route.sport, sk.hash_start);
+    path.conn.queued_on(&path, wanted, message.sequence());
     sk.rds.count(Core::SendQueued);
     path.transmit_or_defer();
     Ok(len)
+}
+
+/// What a message carries, and what is to be told when the memory is free again if it is sent from where it is. Sleeps.
+#[inline]
+fn payload(
+    sk: &UserSock,
+    msg: &mut MsgSource<'_>,
+    len: usize,
+    operations: &Operations,
+) -> Result<(Payload, Option<Completion>)> {
+    let zerocopy = len > 0 && msg.flags() & MSG_ZEROCOPY != 0 && sk.zerocopy_flag();
+    match operations.zerocopy_cookie {
+        Some(cookie) if zerocopy => {
+            let completion = Completion::new(sk.to_aref(), cookie)?;
+            let pages = UserPages::take(msg.iter(), len)?;
+            Ok((Payload::User(pages), Some(completion)))
+        }
+        _ => {
+            let payload = Payload::copy_from(msg.iter(), len)?;
+            sk.rds.count_by(Core::CopyFromUser, len);
+            Ok((payload, None))
+        }
+    }
 }
 
 /// Where a message goes, from its own address or the connected one.
@@ -182,8 +209,21 @@ fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
     })
 }
 
+/// The path for a message: that of the last one, if it is still the socket's.
+#[inline]
+fn find_path(sk: &UserSock, route: &mut Route) -> Result<Arc<Path>> {
+    match route.cached.take() {
+        Some(path)
+            if usize::from(path.index) == path.conn.path_index_of(route.sport, sk.hash_start) =>
+        {
+            Ok(path)
+        }
+        _ => look_up_path(sk, route),
+    }
+}
+
 /// The path for a message, its connection made if need be; remembered for the next one.
-fn find_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
+fn look_up_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
     let transport = transport(sk)?;
     let key = ConnKey {
         peer: route.destination,
@@ -193,7 +233,9 @@ fn find_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
         interface: route.scope_id,
     };
     let conn = Conn::get(&sk.net, key, false)?;
-    let path = conn.path(0).ok_or(EAGAIN)?;
+    let path = conn
+        .path(conn.path_index_of(route.sport, sk.hash_start))
+        .ok_or(EAGAIN)?;
     let replaced = sk
         .binding
         .lock()
@@ -215,8 +257,13 @@ fn wake_path(path: &Arc<Path>) {
     if path.is_up() {
         return;
     }
-    if path.conn.key.kind != Kind::Loop {
-        path.conn.probe(path);
+    let conn = &path.conn;
+    if conn.key.kind != Kind::Loop {
+        // Path 0 is what the peer answers on, and what it can be called up on.
+        if let Some(first) = conn.path(0).filter(|first| !first.is_up()) {
+            conn.probe(&first);
+            first.connect_if_down();
+        }
     }
     path.connect_if_down();
 }
@@ -335,7 +382,7 @@ fn check_vectors(address: u64, count: u64) -> Result {
 struct Operations {
     remote_bytes: usize,
     wants_rdma: bool,
-    zerocopy_cookie: bool,
+    zerocopy_cookie: Option<u32>,
     error: Option<Error>,
     /// An error that comes once the connection is known.
     late_error: Option<Error>,
@@ -375,9 +422,9 @@ impl Operations {
                 }
                 cmsg::ZCOPY_COOKIE => {
                     second_group = true;
-                    this.zerocopy_cookie = control.data.len() >= 4;
-                    if !this.zerocopy_cookie {
-                        this.error = Some(EINVAL);
+                    match control.data.first_chunk() {
+                        Some(cookie) => this.zerocopy_cookie = Some(u32::from_ne_bytes(*cookie)),
+                        None => this.error = Some(EINVAL),
                     }
                 }
                 _ => this.error = Some(EINVAL),
@@ -427,21 +474,21 @@ impl Operations {
             if sk.zerocopy_flag() && transport(sk)?.kind() != Kind::Tcp {
                 return Err(EOPNOTSUPP);
             }
-            if !self.zerocopy_cookie {
+            if self.zerocopy_cookie.is_none() {
                 return Err(EINVAL);
             }
         }
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Errors that come once the connection is known: no transport of this version has RDMA, and zero-copy sending
-    /// needs what this version does not have.
+    /// Errors that come once the connection is known: no transport of this version has RDMA, and only a `zerocopy`
+    /// message has a cookie.
     #[inline]
-    fn refuse(&self) -> Result {
+    fn refuse(&self, zerocopy: bool) -> Result {
         if let Some(error) = self.late_error {
             return Err(error);
         }
-        if self.zerocopy_cookie {
+        if self.zerocopy_cookie.is_some() && !zerocopy {
             return Err(EINVAL);
         }
         if self.wants_rdma {

@@ -17,12 +17,15 @@ use crate::{
         Arrival,
         Overload, //
     },
-    recvmsg, sendmsg, sockopt,
+    recvmsg,
+    sendmsg,
+    sockopt,
     state::{
         Rds,
         RDS, //
     },
     transport::Attached,
+    zerocopy::Completions, //
 };
 use kernel::{
     list::List,
@@ -202,6 +205,9 @@ pub struct SockState {
     /// Congestion monitoring.
     #[pin]
     pub monitor: SpinLockBh<Monitor>,
+    /// Zero-copy messages whose memory is free again.
+    #[pin]
+    pub zerocopy: SpinLockBh<Completions>,
     /// Whether freed ports are reported by message instead of by poll.
     pub monitoring: Atomic<bool>,
     /// Whether errors of remote memory operations are reported.
@@ -243,6 +249,7 @@ impl SockState {
                 closed: false,
             }, "rds_sock_rx"),
             monitor <- new_spinlock_bh!(Monitor::default(), "rds_sock_monitor"),
+            zerocopy <- new_spinlock_bh!(Completions::default(), "rds_sock_zerocopy"),
             monitoring: Atomic::new(false),
             report_errors: Atomic::new(false),
             saw_congestion: Atomic::new(false),
@@ -384,6 +391,7 @@ impl RdsSockExt for RdsSock {
                 message.path.conn.key.peer == address && message.envelope.dport == port
             })
         };
+        let closed = self.zerocopy.lock().is_closed();
         let mut cancelled: List<Message, 0> = List::new();
         {
             let mut tx = self.tx.lock();
@@ -404,6 +412,9 @@ impl RdsSockExt for RdsSock {
         while let Some(message) = cancelled.pop_front() {
             message.path.remove(&message);
             message.disown();
+            if let (true, Some(completion)) = (closed, &message.completion) {
+                completion.forget();
+            }
         }
         self.wake_sleepers();
     }
@@ -418,6 +429,8 @@ fn release(sk: &UserSock) {
         core::mem::take(&mut rx.messages)
     };
     drop(received);
+    let completions = sk.zerocopy.lock().close();
+    drop(completions);
     // ORDERING: Nobody else is in a system call on this socket.
     if sk.monitoring.load(Relaxed) {
         sk.net.remove_monitor(sk);

@@ -41,8 +41,6 @@ pub struct Rds {
     pub transports: Transports,
     /// Limits that the administrator can change.
     pub tunables: Tunables,
-    /// Tells the peer that this is another life of this module; never 0.
-    pub generation: u32,
     #[pin]
     namespaces: Mutex<KVec<Arc<NetState>>>,
 }
@@ -57,7 +55,6 @@ impl Rds {
                 queue,
                 transports <- Transports::new(),
                 tunables: Tunables::new(send_batch),
-                generation: time::random_u32() | 1,
                 namespaces <- new_mutex!(KVec::new()),
             }),
             GFP_KERNEL,

@@ -127,6 +127,10 @@ pub trait PathOps: Send + Sync {
     /// Says that the message announced with `more` does not follow. May sleep.
     fn flush(&self);
 
+    /// The path that what carries path 0 is meant for, now that the peer is known to say so, and to have `paths` paths.
+    /// Up to softirq.
+    fn meant_for(&self, paths: u8) -> usize;
+
     /// Whether the peer has opened a connection that waits for the path to be free.
     fn has_parked(&self) -> bool;
 

@@ -30,7 +30,10 @@ use weft::{
     },
 };
 use weft_proto::rds::{
-    arbitration::Role,
+    arbitration::{
+        self,
+        Role, //
+    },
     backoff::Backoff,
     counters::Core,
     state::PathState, //
@@ -151,11 +154,12 @@ impl Path {
 
     /// Plans the next attempt after a loss or failure: at once the first time, then after growing random pauses.
     ///
-    /// The passive end waits for the peer, so that the two do not cross. Only if messages wait it calls the peer up
-    /// from time to time: the peer may have been absent when it did so first, and may have nothing to say itself.
+    /// The passive end waits for the peer, so that the two do not cross. Only if messages wait, on any path, it calls
+    /// the peer up on path 0 from time to time: the peer may have been absent when it did so first, and may have nothing
+    /// to say itself.
     fn plan_reconnect(self: &Arc<Self>) {
         let waits_for_peer = self.conn.role() != Role::Active && !self.is_loopback();
-        if waits_for_peer && !self.has_user_messages() {
+        if waits_for_peer && (self.index > 0 || !self.conn.has_user_messages()) {
             return;
         }
         let tunables = &self.conn.rds.tunables;
@@ -198,7 +202,12 @@ impl Path {
             }
             reconnect.due = None;
         }
-        if self.index > 0 && self.conn.role() != Role::Active {
+        let (role, paths) = (self.conn.role(), self.conn.paths_in_use());
+        if !arbitration::may_connect(role, usize::from(self.index), paths) {
+            return;
+        }
+        // A peer that was restarted takes the first connection for that of path 0. When that is up, it calls the others.
+        if self.index > 0 && !self.conn.path(0).is_some_and(|first| first.is_up()) {
             return;
         }
         if !self.transition(PathState::Down, PathState::Connecting) {
@@ -221,6 +230,7 @@ impl Path {
             return;
         }
         self.take_down(false);
+        self.hand_over_numbers();
         // Only this task leaves the state.
         self.transition(PathState::Disconnecting, PathState::Down);
         {
@@ -239,18 +249,28 @@ impl Path {
     }
 
     /// The peer opens a connection only if it has no other: one that the path has now is stale.
+    ///
+    /// Unless it is not known yet whether what the path has now is its own.
     fn look_at_parked(self: &Arc<Self>) {
-        match self.state() {
-            PathState::Down => self.ops.slot_available(self),
-            PathState::Up | PathState::Connecting if self.ops.has_parked() => self.drop_path(),
-            // On its way down; that ends with a look at what is parked.
-            _ => {}
+        self.ops.slot_available(self);
+        if !matches!(self.state(), PathState::Up | PathState::Connecting) || !self.ops.has_parked()
+        {
+            return;
+        }
+        match self.own_time_to_tell() {
+            Some(jiffies) => self.accept_after(jiffies),
+            None => self.drop_path(),
         }
     }
 
     /// Has the task take an accepted connection later, when there may be memory for it.
     pub fn accept_later(self: &Arc<Self>) {
         self.kick_after(Event::Accept, MEMORY_PAUSE);
+    }
+
+    /// Has the task look at accepted connections after some jiffies.
+    pub fn accept_after(self: &Arc<Self>, jiffies: usize) {
+        self.kick_after(Event::Accept, jiffies);
     }
 
     /// Closes what carries the path and puts what was not acknowledged back in the queue. Sleeps.
@@ -272,7 +292,7 @@ impl Path {
                 self.conn.rds.count(Core::SendImmediateRetry);
                 self.kick(Event::Send);
             }
-            Outcome::Busy => self.kick_after(Event::Send, 1),
+            Outcome::Busy | Outcome::Behind => self.kick_after(Event::Send, 1),
             Outcome::Done => {}
         }
     }
@@ -322,6 +342,9 @@ impl TaskItem<0> for Path {
         }
         // The time of an attempt may have been planned by any of the above.
         this.connect_when_due();
+        if this.is_surplus() {
+            this.drop_surplus();
+        }
         if this.is_up() {
             if has(Event::Receive) {
                 this.receive_in_task();

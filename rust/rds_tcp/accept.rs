@@ -42,6 +42,8 @@ use weft_proto::rds::{
         self,
         Accepted, //
     },
+    path::path_of_source_port,
+    state::PathState,
 };
 
 /// Jiffies after which accepting is tried again if it failed.
@@ -106,15 +108,37 @@ impl Acceptor {
                 refuse(socket);
             }
             Accepted::TakeSlot => {
-                let path = conn.path(0).ok_or(ENETDOWN)?;
-                match path.ops.as_any().downcast_ref::<TcpPath>() {
-                    Some(tcp) => tcp.offer(&path, socket),
+                let path = conn.path(place(&conn, peer.port)).ok_or(ENETDOWN)?;
+                match TcpPath::of(&path) {
+                    Some((path, tcp)) => tcp.offer(path, socket),
                     None => refuse(socket),
                 }
             }
         }
         Ok(())
     }
+}
+
+/// The path for a connection that the peer opened from `port`.
+fn place(conn: &Conn, port: u16) -> usize {
+    let paths = conn.paths_in_use();
+    let is_down = |index: usize| {
+        conn.path(index)
+            .is_some_and(|path| path.state() == PathState::Down)
+    };
+    if paths != 0 {
+        // If none is down, the peer has lost one of which this end does not know which. The first will be told soonest.
+        return arbitration::accept_slot(conn.sport_encodes_path(), port, paths, |index| {
+            conn.sport_encodes_path() || is_down(index)
+        })
+        .unwrap_or(0);
+    }
+    // A peer that has known this one before opens all its paths at once. Until it says how many it has, the first
+    // connection is for path 0; others wait where they seem to belong.
+    if is_down(0) && !conn.path(0).is_some_and(|first| first.ops.has_parked()) {
+        return 0;
+    }
+    path_of_source_port(port, conn.transport.max_paths())
 }
 
 /// Resets a connection: nothing was or will be read from it.

@@ -65,7 +65,10 @@ use weft_proto::rds::{
     },
     counters::Tcp,
     info as record,
-    path::SourcePorts,
+    path::{
+        path_of_source_port,
+        SourcePorts, //
+    },
     state::PathState,
     uapi, window,
     wire::{
@@ -86,6 +89,13 @@ const DRAIN_STEPS: usize = 50;
 
 /// Connections of one peer that may wait for its path to be free.
 const MOST_PARKED: usize = 8;
+
+/// A connection that the peer opened.
+struct Parked {
+    socket: KernelSocket,
+    /// Jiffies when it came.
+    since: usize,
+}
 
 /// The socket of a path.
 struct Slot {
@@ -115,7 +125,7 @@ struct Inner {
     socket: Mutex<Slot>,
     /// Connections that the peer opened while the path was not free, oldest first.
     #[pin]
-    parked: Mutex<KVec<KernelSocket>>,
+    parked: Mutex<KVec<Parked>>,
     #[pin]
     rx: SpinLockBh<Rx>,
     #[pin]
@@ -163,6 +173,7 @@ impl TcpPath {
     /// The peer opens one only if it has no other, so a connection that the path has now is stale: it is taken down,
     /// and what the peer knows to have arrived on it is delivered before anything of the new one.
     pub(crate) fn offer(&self, path: &Arc<Path>, socket: KernelSocket) {
+        let since = time::jiffies();
         {
             let mut parked = self.0.parked.lock();
             if path.conn.is_destroying()
@@ -174,12 +185,12 @@ impl TcpPath {
                 return;
             }
             // There is room, as was just made sure.
-            let _ = parked.push_within_capacity(socket);
+            let _ = parked.push_within_capacity(Parked { socket, since });
         }
         path.kick(Event::Accept);
     }
 
-    fn next_parked(&self) -> Option<KernelSocket> {
+    fn next_parked(&self) -> Option<Parked> {
         let mut parked = self.0.parked.lock();
         if parked.is_empty() {
             return None;
@@ -188,12 +199,55 @@ impl TcpPath {
     }
 
     /// Puts a connection back that could not be taken, before all others.
-    fn park_again(&self, socket: KernelSocket) {
+    fn park_again(&self, entry: Parked) {
         let mut parked = self.0.parked.lock();
-        if parked.insert_within_capacity(0, socket).is_err() {
+        if parked.insert_within_capacity(0, entry).is_err() {
             // It came from here, so there is room unless others came meanwhile.
             pr_debug!("RDS/tcp: parked connection lost\n");
         }
+    }
+
+    /// Passes on what is for other paths, now that this is known; path 0 gets what is for a path that there is not, and
+    /// what the peer says nothing of. Sleeps.
+    fn sort_parked(&self, path: &Arc<Path>) {
+        while let Some((entry, target)) = self.next_stray(path) {
+            let other = path.conn.path(target);
+            match other.as_ref().and_then(Self::of) {
+                Some((other, tcp)) => tcp.offer(other, entry.socket),
+                None => accept::refuse(entry.socket),
+            }
+        }
+        if !path.is_agreed() {
+            let first = self.0.parked.lock().first().map(|entry| entry.since);
+            if let Some(jiffies) = first.and_then(|since| path.time_to_tell(since)) {
+                path.accept_after(jiffies);
+            }
+        }
+    }
+
+    /// A connection that waits here and is for another path, and for which.
+    fn next_stray(&self, path: &Path) -> Option<(Parked, usize)> {
+        let conn = &path.conn;
+        let own = usize::from(path.index);
+        let (paths, encoded) = (conn.paths_in_use(), conn.sport_encodes_path());
+        let target = |entry: &Parked| match paths {
+            0 if path.time_to_tell(entry.since).is_some() => own,
+            0 => 0,
+            _ if encoded => path_of_source_port(entry.socket.peer().port, paths),
+            _ if path.is_agreed() => own,
+            _ => 0,
+        };
+        let mut parked = self.0.parked.lock();
+        let index = parked.iter().position(|entry| target(entry) != own)?;
+        let entry = parked.remove(index).ok()?;
+        drop(parked);
+        let target = target(&entry);
+        Some((entry, target))
+    }
+
+    /// The transport's side of a path of TCP.
+    pub(crate) fn of(path: &Arc<Path>) -> Option<(&Arc<Path>, &Self)> {
+        Some((path, path.ops.as_any().downcast_ref()?))
     }
 }
 
@@ -289,7 +343,7 @@ impl Inner {
                 path.kick(Event::Receive);
             }
         }
-        if path.conn.paths_unknown() {
+        if path.index == 0 && path.conn.paths_in_use() == 0 {
             path.conn.probe(path);
         }
         Ok(())
@@ -341,6 +395,7 @@ impl Inner {
         if matches!(result, Err(EPROTO)) && path.is_up() {
             path.drop_path();
         }
+        path.set_receiver_stopped(matches!(result, Err(ENOMEM | EBUSY)));
         result
     }
 
@@ -412,7 +467,9 @@ impl PathOps for TcpPath {
         if destroy {
             slot.closed = true;
             let parked = core::mem::take(&mut *inner.parked.lock());
-            parked.into_iter().for_each(accept::refuse);
+            for entry in parked {
+                accept::refuse(entry.socket);
+            }
         }
         if let Some(attached) = slot.attached.take() {
             if destroy {
@@ -457,7 +514,8 @@ impl PathOps for TcpPath {
         let body_offset = offset.saturating_sub(HEADER_LEN);
         let (copied, body) = match &message.payload {
             Payload::Inline(bytes) => (bytes.get(body_offset..).unwrap_or(&[]), None),
-            Payload::Frags(frags) => (&[][..], Some(frags)),
+            Payload::Frags(frags) => (&[][..], Some(frags.pages())),
+            Payload::User(pages) => (&[][..], Some(pages.pages())),
         };
         let result = attached.send_message(&Unsent {
             head,
@@ -496,6 +554,11 @@ impl PathOps for TcpPath {
         }
     }
 
+    fn meant_for(&self, paths: u8) -> usize {
+        let ends = *self.0.ends.lock();
+        ends.map_or(0, |ends| path_of_source_port(ends.peer.port, paths))
+    }
+
     fn has_parked(&self) -> bool {
         !self.0.parked.lock().is_empty()
     }
@@ -532,13 +595,21 @@ impl PathOps for TcpPath {
     }
 
     fn slot_available(&self, path: &Arc<Path>) {
+        self.sort_parked(path);
+        if !path.is_agreed() {
+            return;
+        }
+        if path.waits_for_first() {
+            path.accept_later();
+            return;
+        }
         while path.state() == PathState::Down {
-            let Some(socket) = self.next_parked() else {
+            let Some(Parked { socket, since }) = self.next_parked() else {
                 return;
             };
             if let Err((error, socket)) = self.0.adopt(path, socket) {
                 // Its data may be acknowledged already, so the connection must not be lost.
-                self.park_again(socket);
+                self.park_again(Parked { socket, since });
                 if error != EBUSY {
                     path.accept_later();
                 }

@@ -28,6 +28,7 @@
 
 mod accept;
 mod net;
+mod params;
 mod path;
 mod stream;
 
@@ -98,8 +99,9 @@ impl kernel::InPlaceModule for Module {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(|| {
             let rds = RDS.get().ok_or(ENODEV)?;
+            let max_paths = params::own_paths()?;
             let queue = Queue::new(c"krds_tcp_accept")?;
-            let shared = Shared::new(rds.clone())?;
+            let shared = Shared::new(rds.clone(), max_paths)?;
             let transport = Arc::new(TcpTransport(shared.clone()), GFP_KERNEL)?;
             let context = net::Context {
                 shared,
@@ -119,17 +121,20 @@ impl kernel::InPlaceModule for Module {
 pub(crate) struct Shared {
     rds: Arc<Rds>,
     counters: Counters<{ Tcp::COUNT }>,
+    /// Paths that a connection may have.
+    max_paths: u8,
     #[pin]
     spaces: Mutex<KVec<Arc<net::Space>>>,
 }
 
 impl Shared {
-    fn new(rds: Arc<Rds>) -> Result<Arc<Self>> {
+    fn new(rds: Arc<Rds>, max_paths: u8) -> Result<Arc<Self>> {
         let counters = Counters::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 rds,
                 counters,
+                max_paths,
                 spaces <- new_mutex!(KVec::new()),
             }),
             GFP_KERNEL,
@@ -169,7 +174,7 @@ impl Transport for TcpTransport {
     }
 
     fn max_paths(&self) -> u8 {
-        rds::handshake::OWN_PATHS
+        self.0.max_paths
     }
 
     fn map_tos(&self, _tos: u8) -> Option<u8> {

@@ -5,6 +5,8 @@
 pub mod bytes;
 pub mod frags;
 pub mod noio;
+pub mod pages;
+pub mod user_pages;
 
 use crate::bindings;
 use kernel::page::PAGE_SIZE;

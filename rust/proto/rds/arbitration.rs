@@ -133,18 +133,6 @@ pub fn accept_slot(
     (0..npaths).find(|&path| try_claim(path))
 }
 
-/// Whether the connection on path 0 may stay there when the number of paths has become known.
-///
-/// A connection accepted before the handshake sits on path 0. If its source port says that it is
-/// another path (`peer_port` from a peer that encodes paths), the passive side has to drop it.
-#[inline]
-pub fn keeps_path_zero(role: Role, sport_encodes_path: bool, peer_port: u16, npaths: u8) -> bool {
-    match role {
-        Role::Active => true,
-        Role::Passive => !sport_encodes_path || path_of_source_port(peer_port, npaths) == 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +174,6 @@ mod tests {
             let refuse = Accepted::Refuse { connect_back };
             assert_eq!(accepted(Role::Active, npaths), refuse);
         }
-        assert!(keeps_path_zero(Role::Active, true, 32779, 8));
     }
 
     #[test]
@@ -195,10 +182,6 @@ mod tests {
         assert_eq!(reconnect(Role::Passive, 0), Reconnect::WakeUp);
         assert_eq!(reconnect(Role::Passive, 1), Reconnect::Wait);
         assert_eq!(accepted(Role::Passive, 0), Accepted::TakeSlot);
-        assert!(keeps_path_zero(Role::Passive, false, 32779, 8));
-        assert!(keeps_path_zero(Role::Passive, true, 32776, 8));
-        assert!(!keeps_path_zero(Role::Passive, true, 32779, 8));
-        assert!(keeps_path_zero(Role::Passive, true, 32779, 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! change until the peer has them. [`Frags`] is such memory: filled once when it is made, read only from then on.
 //! It is cut from the same per-task page fragments that TCP itself uses, up to 32 KiB each.
 
+use super::pages::PageList;
 use crate::bindings;
 use core::{
     mem::MaybeUninit,
@@ -106,10 +107,11 @@ impl Frags {
         self.len == 0
     }
 
-    /// The fragments, for the send path of this crate.
+    /// The pages, to be sent from.
     #[inline]
-    pub(crate) fn bvecs(&self) -> &[bindings::bio_vec] {
-        &self.vecs
+    pub fn pages(&self) -> PageList<'_> {
+        // SAFETY: By the type invariants each page is referenced; page fragments are no slab memory.
+        unsafe { PageList::new(&self.vecs, self.len) }
     }
 
     /// Copies to `dest` as much as fits and returns how much that was; `EFAULT` if `dest` cannot be written.

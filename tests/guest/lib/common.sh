@@ -58,6 +58,12 @@ join() {
 	done
 }
 
+# leave A B: they go again.
+leave() {
+	local name
+	for name; do ip netns delete "$name"; done
+}
+
 # in_ns NAME CMD...
 in_ns() { ip netns exec "$@"; }
 

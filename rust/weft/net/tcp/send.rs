@@ -4,8 +4,8 @@
 //!
 //! C: `tcp_sendmsg_locked` in [`net/ipv4/tcp.c`](srctree/net/ipv4/tcp.c)
 //!
-//! Small things are copied. Payload in [`Frags`] is not: TCP takes references of the pages and sends from them until
-//! the peer has acknowledged the bytes, which is sound because the bytes of [`Frags`] never change.
+//! Small things are copied. Payload in a [`PageList`] is not: TCP takes references of the pages and sends from them until
+//! the peer has acknowledged the bytes. If a user changes them meanwhile, the peer gets the one or the other.
 //!
 //! Nothing here waits for room in the send buffer: what does not fit is not taken, and `EAGAIN` means that nothing fit.
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     bindings,
-    mm::frags::Frags, //
+    mm::pages::PageList, //
 };
 use kernel::{
     ffi::c_ulong,
@@ -32,7 +32,7 @@ pub struct Unsent<'a> {
     /// What is left of a payload that is copied, too.
     pub copied: &'a [u8],
     /// The payload; sent from where it is.
-    pub body: Option<&'a Frags>,
+    pub body: Option<PageList<'a>>,
     /// How much of the payload was sent before.
     pub body_offset: usize,
     /// Whether more follows at once, so that a partial segment may wait for it.
@@ -67,17 +67,17 @@ impl LockedSk<'_> {
         unsafe { self.send(&mut msg, len) }
     }
 
-    /// Sends the bytes of `frags` from `offset` on without copying, as far as they fit, and returns how many did.
+    /// Sends the bytes of `pages` from `offset` on without copying, as far as they fit, and returns how many did.
     #[inline]
-    pub fn send_frags(&mut self, frags: &Frags, offset: usize, more: bool) -> Result<usize> {
-        let Some(left @ 1..) = frags.len().checked_sub(offset) else {
+    pub fn send_pages(&mut self, pages: PageList<'_>, offset: usize, more: bool) -> Result<usize> {
+        let Some(left @ 1..) = pages.len().checked_sub(offset) else {
             return Ok(0);
         };
-        let vecs = frags.bvecs();
+        let vecs = pages.bvecs();
         let more = if more { bindings::MSG_MORE } else { 0 };
         let mut msg = message(bindings::MSG_SPLICE_PAGES | more);
-        // SAFETY: The iterator goes over the fragments, which have `frags.len()` bytes and are borrowed during the call
-        // below, and skips `offset` of them, which is less. The pages are no slab pages and never change.
+        // SAFETY: The iterator goes over the fragments, which have `pages.len()` bytes and are borrowed during the call
+        // below, and skips `offset` of them, which is less. The pages are referenced and no slab pages.
         unsafe {
             bindings::iov_iter_bvec(
                 &mut msg.msg_iter,
@@ -85,7 +85,7 @@ impl LockedSk<'_> {
                 vecs.as_ptr(),
                 // CAST: Both have the size of a machine word.
                 vecs.len() as c_ulong,
-                frags.len(),
+                pages.len(),
             );
             if offset > 0 {
                 bindings::iov_iter_advance(&mut msg.msg_iter, offset);
@@ -108,7 +108,7 @@ impl LockedSk<'_> {
         let Some(body) = body else {
             return Ok(head);
         };
-        match self.send_frags(body, message.body_offset, message.more) {
+        match self.send_pages(body, message.body_offset, message.more) {
             Ok(sent) => Ok(head + sent),
             // The header is on its way.
             Err(_) if head > 0 => Ok(head),
