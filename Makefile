@@ -49,6 +49,7 @@ endif
 
 tools: sdk-base
 	scripts/in-root bash -c 'cd tools && cargo build --release --locked --target-dir ../build/tools'
+	@scripts/in-root tools/completions build/tools/release build/tools/completions
 
 check:
 	@scripts/check check $(if $(ONLY),--only '$(ONLY)')
@@ -86,7 +87,7 @@ help:
 	@echo 'Building (everything a command needs and that is not there yet, it prepares first):'
 	@echo '  make                  the kernel modules, into build/modules/'
 	@echo '  make modules_install  installs them into /lib/modules/*/updates'
-	@echo '  make tools            rds-ping, rds-info, rds-traffic and rds-bench, into build/tools/release/'
+	@echo '  make tools            rds-ping, rds-info, rds-stress, rds-traffic and rds-bench, into build/tools/release/'
 	@echo '  make rustdoc          documentation of the crates, into build/rustdoc/'
 	@echo '  make rust-project.json  the project file of rust-analyzer'
 	@echo '  make sdk              only the toolchain root and the kernels'

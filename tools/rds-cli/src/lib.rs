@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod completion;
 mod number;
 
 pub use address::{bind_socket, open_socket, resolve, resolve_near, source_address};
@@ -23,10 +24,19 @@ pub const USAGE: u8 = 2;
 
 /// Reads the arguments, runs the program and turns what it returns into the exit status.
 ///
-/// An error is printed as one line after the program's name.
+/// An error is printed as one line after the program's name. With `--completions SHELL` alone the program
+/// prints the shell's completions and does nothing else.
 pub fn main<A: Parser>(run: impl FnOnce(A) -> anyhow::Result<ExitCode>) -> ExitCode {
-    let name = A::command().get_name().to_owned();
-    match run(A::parse()) {
+    let command = completion::with_option(A::command());
+    let name = command.get_name().to_owned();
+    let result = match completion::wanted(std::env::args_os()) {
+        Some(shell) => completion::print(shell, command),
+        None => {
+            let args = A::from_arg_matches(&command.get_matches());
+            run(args.unwrap_or_else(|error| error.exit()))
+        }
+    };
+    match result {
         Ok(code) => code,
         Err(error) if closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -10,7 +10,7 @@
 //! * [`Socket`] is the socket itself; [`Socket::recv`] returns data, [`Control`] messages or both.
 //! * [`poll`] waits for several sockets.
 //! * [`info`] takes and parses snapshots.
-//! * [`signal`] and [`cpu`] are the few process services the programs need besides.
+//! * [`signal`], [`cpu`], [`priority`] and [`connect_from`] are the few services the programs need besides.
 //!
 //! All `unsafe` code of the workspace is in the private module `sys`, one system call a function.
 
@@ -19,6 +19,7 @@ compile_error!("the layouts of times and control messages here are those of 64-b
 
 pub mod cpu;
 pub mod info;
+pub mod priority;
 pub mod signal;
 
 mod addr;
@@ -27,6 +28,7 @@ mod option;
 mod poll;
 mod socket;
 mod sys;
+mod tcp;
 mod uapi;
 
 pub use addr::source_for;
@@ -34,4 +36,5 @@ pub use control::{Control, ControlBuffer, Status};
 pub use option::Transport;
 pub use poll::{poll, PollFd};
 pub use socket::{is_congested, Received, SendFlags, Socket};
+pub use tcp::connect_from;
 pub use uapi::{MAX_MESSAGE, RESERVED_PORT};

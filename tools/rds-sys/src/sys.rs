@@ -230,3 +230,29 @@ pub(crate) fn rusage() -> io::Result<libc::rusage> {
     // SAFETY: It consists of integers, for which zero is a value, and the kernel filled it.
     Ok(unsafe { usage.assume_init() })
 }
+
+/// `nice(2)`, which on Linux is about the calling thread.
+pub(crate) fn nice(steps: c_int) -> io::Result<()> {
+    // SAFETY: The call returns the place of this thread's `errno`.
+    let errno = unsafe { libc::__errno_location() };
+    // A result of -1 can be the new value; only then does `errno` tell.
+    // SAFETY: It is this thread's own and writable.
+    unsafe { *errno = 0 };
+    // SAFETY: The call takes no pointers.
+    match unsafe { libc::nice(steps) } {
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(0) => Ok(()),
+            error => Err(error),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// `sched_setscheduler(2)` of the calling thread to `SCHED_RR`.
+pub(crate) fn set_round_robin(priority: c_int) -> io::Result<()> {
+    let param = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `param` is a whole `sched_param`.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &param) }).map(drop)
+}
