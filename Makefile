@@ -93,7 +93,7 @@ help:
 	@echo '  make sdk              only the toolchain root and the kernels'
 	@echo '  make clean'
 	@echo 'Trying and testing:'
-	@echo '  make demo             datagrams over a bad network between two namespaces, in a virtual machine'
+	@echo '  make demo             datagrams over a bad network, a disk over paths that are cut, in virtual machines'
 	@echo '  make check            all checks and tests; ends with: N passed, N failed, N skipped'
 	@echo '  make soak             the long versions of the tests'
 	@echo '  make bench            C and Rust side by side'

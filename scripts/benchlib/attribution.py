@@ -3,7 +3,7 @@
 
 perf takes the samples with a timer, since the emulated processor counts no events. A timer interrupt waits while
 interrupts are off, so symbols.py gives a sample right after such a piece of code to that piece. What is left of the
-error is small and the same for both implementations.
+error is small and the same for all implementations.
 """
 
 import re
@@ -11,35 +11,37 @@ import subprocess
 from collections import Counter
 
 import sdk
+from marks import BEGIN, END
 from refusal import Refusal
 
-_HEAD = re.compile(r"\s*(?P<pid>\d+)\s+(?P<seconds>\d+)\.(?P<nanos>\d{9}):\s+(?P<event>[\w:-]+)")
+_HEAD = re.compile(r"\s*(?P<pid>\d+)\s+\d+\.\d{9}:\s+(?P<event>[\w:-]+)[^:\s]*:?\s*(?:.*?\bcomm=(?P<comm>\S+))?")
 _ADDRESS = re.compile(r"\s+([0-9a-f]+)\s*$")
 
 
-def windows(path):
-    """For each client's sample, in the order in which they ran, how often perf found the processor where.
+def windows(path, marks):
+    """For each sample, in the order in which they were taken, how often perf found the processor where.
 
     Where is a tuple of addresses: of the instruction, then of its callers.
     """
-    found = []
-    client, counts = None, None
-    for pid, event, chain in _events(path):
-        if event == "timer:itimer_state":
-            # At the beginning of a sample, and before that of the warming up.
-            client, counts = pid, Counter()
-        elif event == "sched:sched_process_exit" and pid == client:
+    found, counts = [], None
+    for comm, pid, event, chain in _events(path):
+        if event.startswith("cpu-clock"):
+            if chain and counts is not None:
+                counts[tuple(chain)] += 1
+            continue
+        mark = marks.see(event.rpartition(":")[2], comm, pid)
+        if mark == BEGIN:
+            counts = Counter()
+        elif mark == END:
             found.append(counts)
-            client, counts = None, None
-        elif event.startswith("cpu-clock") and chain and counts is not None:
-            counts[tuple(chain)] += 1
+            counts = None
     return found
 
 
 def _events(path):
-    """Process, event and call chain of everything in a profile, in the order of time."""
+    """Name and number of the process, event and call chain of everything in a profile, in the order of time."""
     command = [sdk.TOP / "scripts/in-root", "--bind", path.parent, "perf", "script", "--force", "--ns", "-i", path]
-    command += ["-F", "tid,time,event,ip"]
+    command += ["-F", "tid,time,event,ip,trace"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise Refusal(f"perf cannot read the profile {path.name}: {done.stderr.strip()}")
@@ -47,9 +49,9 @@ def _events(path):
     for line in done.stdout.splitlines():
         if start := _HEAD.match(line):
             if head:
-                yield head["pid"], head["event"].rstrip(":"), chain
+                yield head["comm"], head["pid"], head["event"].rstrip(":"), chain
             head, chain = start, []
         elif address := _ADDRESS.match(line):
             chain.append(int(address[1], 16))
     if head:
-        yield head["pid"], head["event"].rstrip(":"), chain
+        yield head["comm"], head["pid"], head["event"].rstrip(":"), chain

@@ -9,8 +9,11 @@ import subprocess
 import sys
 
 import document
+import extras
 import measure
 import plan
+import rds
+import rnbd
 import rounds
 import sdk
 import table
@@ -19,10 +22,12 @@ from symbols import Symbols
 
 FOLDER = sdk.TOP / "build/bench"
 PLOT = sdk.TOP / "scripts/benchlib/plot.py"
+PARTS = {part.name: part for part in (rds.PART, rnbd.PART)}
 SAMPLES, FEW = 10, 3
 DESCRIPTION = """\
-Measures the C and the Rust modules side by side on the base kernel and prints instructions per message, with the
-ratio Rust/C. The same goes to build/bench/rds.json, with all samples, and build/bench/rds.svg.
+Measures the C and the Rust modules side by side on the base kernel: RDS, and RNBD with nvme-rdma beside it. Prints
+instructions per message or request, with the ratio Rust/C. The same goes to build/bench/PART.json, with all samples,
+and build/bench/PART.svg.
 
 The status is that of the measurement; a slow ratio is a result like any other."""
 
@@ -31,7 +36,10 @@ def main(argv):
     """Measures; the exit status."""
     args = _parser().parse_args(argv)
     try:
-        _bench(args)
+        if not args.no_build:
+            _make("modules", "tools")
+        for name in [args.part] if args.part else PARTS:
+            _bench(PARTS[name], args)
     except Refusal as reason:
         print(f"bench: {reason}", file=sys.stderr)
         return 1
@@ -45,6 +53,7 @@ def _parser():
         prog="scripts/bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
+    add("part", nargs="?", choices=tuple(PARTS), help="what to measure (default: all parts)")
     add("--samples", type=_samples, metavar="N", help=f"samples of each figure (default: {SAMPLES})")
     add("--quick", action="store_true", help=f"a first impression: {FEW} samples")
     add("--seed", type=int, default=1, metavar="N", help="seed of the random order (default: 1)")
@@ -60,17 +69,16 @@ def _samples(text):
     return number
 
 
-def _bench(args):
-    if not args.no_build:
-        _make("modules", "tools")
+def _bench(part, args):
     kernel_dir = sdk.prepared("base")
     release = _installed_release(kernel_dir)
     unprofiled = "--no-profile was given" if args.no_profile else _why_not_profiled()
     samples = args.samples or (FEW if args.quick else SAMPLES)
-    boots = measure.run(plan.guests(samples, args.seed, not unprofiled), FOLDER / "work", release)
-    found = _read(boots, kernel_dir, release)
+    folder = FOLDER / "work" / part.name
+    boots = measure.run(part, plan.guests(part, samples, args.seed, not unprofiled), folder, release)
+    found = _read(part, boots, kernel_dir, release)
     about = {"samples": samples, "seed": args.seed, "unprofiled": unprofiled, **_versions(kernel_dir, boots)}
-    _deliver(document.build(found, about))
+    _deliver(part, {**document.build(part, found, about), **extras.of(part, boots, folder)})
 
 
 def _make(*targets):
@@ -94,16 +102,12 @@ def _why_not_profiled():
     return "perf is not in the toolchain root" if missing else None
 
 
-def _read(boots, kernel_dir, release):
-    folders = {
-        "c": kernel_dir / "mods/lib/modules" / release / plan.MODULE_FOLDER["c"],
-        "rust": sdk.TOP / "build/modules/base",
-    }
+def _read(part, boots, kernel_dir, release):
     print("  reading the profiles", file=sys.stderr)
     found = []
     for boot in boots:
         symbols = Symbols.of_kernel(kernel_dir, boot.machine["text"])
-        found += rounds.read(boot, symbols, folders)
+        found += rounds.read(part, boot, symbols, lambda module: module.on_host(kernel_dir, release))
     return found
 
 
@@ -120,11 +124,13 @@ def _versions(kernel_dir, boots):
     }
 
 
-def _deliver(result):
+def _deliver(part, result):
     """Writes the document, draws the plot, prints the table."""
-    (FOLDER / "rds.json").write_text(json.dumps(result, indent=1) + "\n")
+    written, drawn = (FOLDER / f"{part.name}.{kind}" for kind in ("json", "svg"))
+    written.write_text(json.dumps(result, indent=1) + "\n")
     command = [sdk.TOP / "scripts/in-root", "env", f"MPLCONFIGDIR={FOLDER}/work", "python3", PLOT]
-    if subprocess.run([*command, FOLDER / "rds.json", FOLDER / "rds.svg"], stdout=sys.stderr).returncode:
+    if subprocess.run([*command, written, drawn], stdout=sys.stderr).returncode:
         raise Refusal("the plot could not be drawn")
-    print(table.text(result), end="")
-    print("\nbuild/bench/rds.json has all samples and the costliest functions, build/bench/rds.svg the ratios.")
+    print(table.text(part, result), end="")
+    names = [path.relative_to(sdk.TOP) for path in (written, drawn)]
+    print(f"\n{names[0]} has all samples and the costliest functions, {names[1]} the ratios.\n")

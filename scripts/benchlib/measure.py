@@ -10,21 +10,23 @@ import time
 from dataclasses import dataclass
 
 import sdk
+from marks import BEGIN, END
 from plan import document
 from refusal import Refusal
 
-RDS = sdk.TOP / "tests/bench/rds"
-BENCH = sdk.TOP / "build/tools/release/rds-bench"
-# A round takes some 10 s on a processor that has nothing else to do; these limits only end what hangs.
+# A round takes 10 to 30 s on a processor that has nothing else to do; these limits only end what hangs.
 BOOT_SECONDS = 300
-ROUND_SECONDS = 120
+ROUND_SECONDS = 180
 
-_LINE = re.compile(r"-(?P<pid>\d+) .* (?P<seconds>\d+)\.(?P<micros>\d+): (?P<event>\w+): (?P<text>.*)")
+LINE = re.compile(
+    r"\s*(?P<comm>\S.*?)-(?P<pid>\d+)\s+\[.* (?P<seconds>\d+)\.(?P<micros>\d+): (?P<event>\w+): (?P<text>.*)"
+)
+_AWAKE = "state=4294967295"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample without a profile. All times are nanoseconds, and so instructions, of the whole guest per message."""
+    """A sample without a profile. All times are nanoseconds, and so instructions, of the whole guest per unit."""
 
     elapsed: float
     idle: float
@@ -36,6 +38,15 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Window:
+    """When a sample began and ended, and how long the processor slept meanwhile; nanoseconds."""
+
+    begin: int
+    end: int
+    idle: int
+
+
+@dataclass(frozen=True)
 class Boot:
     """What a guest brought back."""
 
@@ -44,7 +55,7 @@ class Boot:
     rounds: list
 
 
-def run(guests, folder, release):
+def run(part, guests, folder, release):
     """Runs all guests, one after the other."""
     shutil.rmtree(folder, ignore_errors=True)
     progress = Progress(sum(len(guest["rounds"]) for guest in guests))
@@ -52,20 +63,20 @@ def run(guests, folder, release):
     for number, guest in enumerate(guests):
         own = folder / str(number)
         own.mkdir(parents=True)
-        (own / "plan.json").write_text(json.dumps(document(guest, BENCH, release)))
-        done.append(_boot(guest["rounds"], own, progress))
+        (own / "plan.json").write_text(json.dumps(document(part, guest, release)))
+        done.append(_boot(part, guest["rounds"], own, progress))
     return done
 
 
-def _boot(rounds, folder, progress):
+def _boot(part, rounds, folder, progress):
     limit = BOOT_SECONDS + ROUND_SECONDS * len(rounds)
     command = [sdk.TOP / "scripts/vm", "--kernel", "base", "--impl", "rust", "--cpus", "1", "--icount"]
-    command += ["--timeout", str(limit), "--share", folder, "--log", folder / "kernel.log", "--", RDS, folder]
-    impls = {turn["number"]: turn["impl"] for turn in rounds}
+    command += ["--timeout", str(limit), "--share", folder, "--log", folder / "kernel.log", "--", part.guest, folder]
+    setups = {turn["number"]: turn["setup"] for turn in rounds}
     with subprocess.Popen(command, cwd=sdk.TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as guest:
         for line in guest.stdout:
             if line.startswith("@round "):
-                progress.tell(impls[int(line.split()[1])])
+                progress.tell(setups[int(line.split()[1])])
             else:
                 print(line, end="", file=sys.stderr)
     if guest.returncode:
@@ -82,39 +93,30 @@ class Progress:
         self._begun = 0
         self._started = time.monotonic()
 
-    def tell(self, impl):
+    def tell(self, setup):
         """A round begins."""
         self._begun += 1
         seconds = time.monotonic() - self._started
-        print(f"  round {self._begun} of {self._total}: {impl}, after {seconds:.0f} s", file=sys.stderr)
+        print(f"  round {self._begun} of {self._total}: {setup}, after {seconds:.0f} s", file=sys.stderr)
 
 
-def sample(record):
-    """Reads a sample without a profile."""
-    (taken,) = record["result"]["samples"]
-    messages = taken["messages"]
-    return Sample(taken["elapsed_ns"] / messages, _idle(record["trace"]) / messages)
-
-
-def _idle(trace):
-    """Nanoseconds that the processor slept from the beginning of the client's sample until the client ended.
-
-    That is a little longer than what the client measured, so it is never too little.
-    """
-    begin, end, since, sleeps = None, None, None, []
+def windows(trace, marks):
+    """The samples in a trace of the kernel, in the order in which they were taken."""
+    found, begin, sleeps, since = [], None, [], None
     for line in trace.splitlines():
-        if not (found := _LINE.search(line)):
+        if not (event := LINE.match(line)):
             continue
-        now = int(found["seconds"]) * 10**9 + int(found["micros"].ljust(9, "0"))
-        if found["event"] == "itimer_state":
-            begin, client = now, found["pid"]
-        elif found["event"] == "sched_process_exit" and begin and found["pid"] == client:
-            end = end or now
-        elif found["event"] == "cpu_idle" and "state=4294967295" not in found["text"]:
-            since = now
-        elif found["event"] == "cpu_idle" and since:
-            sleeps.append((since, now))
-            since = None
-    if not begin or not end:
-        raise Refusal("the kernel did not say when a sample began and ended")
-    return sum(max(0, min(until, end) - max(since, begin)) for since, until in sleeps)
+        now = int(event["seconds"]) * 10**9 + int(event["micros"].ljust(9, "0"))
+        if event["event"] == "cpu_idle":
+            if _AWAKE not in event["text"]:
+                since = now
+            elif since:
+                sleeps.append((since, now))
+                since = None
+            continue
+        mark = marks.see(event["event"], event["comm"], event["pid"])
+        if mark == BEGIN:
+            begin = now
+        elif mark == END:
+            found.append((begin, now))
+    return [Window(start, end, sum(max(0, min(b, end) - max(a, start)) for a, b in sleeps)) for start, end in found]

@@ -4,25 +4,25 @@
 from collections import Counter
 
 import attribution
-import measure
 from refusal import Refusal
-from symbols import OWN, SLEEP
+from symbols import SLEEP
 
 
 class Round:
     """The samples of a round by the names of their workloads.
 
-    Figures are per message and in nanoseconds of the guest, which are instructions:
+    Figures are per message or request and in nanoseconds of the guest, which are instructions:
 
-      elapsed  from the first send to the last answer, divided by the messages
+      elapsed  from the first one to the end of the last one, divided by their number
       busy     of that, what the processor did not sleep
       own      of that, what the modules themselves took, by the profile of the same round
     """
 
-    def __init__(self, record, profile):
+    def __init__(self, part, record, profile):
         self.block = record["block"]
-        self.impl = record["impl"]
-        self._samples = {name: measure.sample(taken) for name, taken in record["samples"].items()}
+        self.setup = record["setup"]
+        self._own = part.own
+        self._samples = part.read(record)
         self._profile = profile
 
     @property
@@ -36,7 +36,7 @@ class Round:
         if name != "own":
             return getattr(sample, name)
         counts = self.functions(workload)
-        return sample.busy * sum(count for (_, part), count in counts.items() if part in OWN) / counts.total()
+        return sample.busy * sum(count for (_, part), count in counts.items() if part in self._own) / counts.total()
 
     def sleep(self, workload):
         """The share of the elapsed time that the processor slept."""
@@ -49,20 +49,21 @@ class Round:
         return Counter({function: count for function, count in found.items() if function[1] != SLEEP})
 
 
-def read(boot, kernel_symbols, folders):
-    """The rounds of a guest; `folders` has the modules of each implementation."""
+def read(part, boot, kernel_symbols, file):
+    """The rounds of a guest; `file` tells where the file of a module is."""
     path = boot.folder / "perf.data"
-    windows = attribution.windows(path) if path.exists() else []
+    windows = attribution.windows(path, part.marks()) if path.exists() else []
     found = []
     for record in boot.rounds:
         profile, order = {}, record["profile_order"]
         if windows:
-            symbols = kernel_symbols.with_modules(record["impl"], folders[record["impl"]], record["sections"])
+            modules = [*part.shared, *part.setup(record["setup"]).modules]
+            symbols = kernel_symbols.with_modules([(module, file(module)) for module in modules], record["sections"])
             mine, windows = windows[: len(order)], windows[len(order) :]
             if len(mine) != len(order) or not all(mine):
                 raise Refusal("the profile lacks a workload")
             profile = {name: _functions(window, symbols) for name, window in zip(order, mine)}
-        found.append(Round(record, profile))
+        found.append(Round(part, record, profile))
     return found
 
 

@@ -7,16 +7,9 @@ import re
 import subprocess
 
 import sdk
-from plan import MODULES
+from part import KERNEL, PROGRAM, RUST_SUPPORT
 from refusal import Refusal
 
-# Parts that are the modules' own: the modules, and what of Rust the kernel itself has for them, such as the helpers
-# that a Rust module calls where a C module has an inline function.
-RUST_SUPPORT = "kernel: Rust"
-OWN = ("rds", "rds_tcp", "weft", RUST_SUPPORT)
-KERNEL = "kernel: other"
-PROGRAM = "program"
-PARTS = (*OWN, KERNEL, PROGRAM)
 # Not a part of anything: the processor sleeps.
 SLEEP = "sleep"
 
@@ -46,13 +39,13 @@ class Symbols:
         found = [(int(address, 16) + shift, name) for address, kind, name in lines if kind in "TtWw"]
         return cls(sorted((start, name, RUST_SUPPORT if _RUST.match(name) else KERNEL) for start, name in found))
 
-    def with_modules(self, impl, folder, sections):
-        """These functions and those of the modules of an implementation, which are where the guest said."""
+    def with_modules(self, modules, sections):
+        """These functions and those of modules, given with their files, which are where the guest said."""
         result = Symbols(self._kernel)
-        for name in MODULES[impl]:
-            for section, offset, size, function in module_functions(folder / f"{name}.ko"):
-                if start := sections[name].get(section):
-                    result._modules.append((start + offset, start + offset + size, function, name))
+        for module, file in modules:
+            for section, offset, size, function in module_functions(file):
+                if start := sections[module.name].get(section):
+                    result._modules.append((start + offset, start + offset + size, function, module.part))
         result._modules.sort()
         return result
 
@@ -89,8 +82,12 @@ def module_functions(path):
     return [(row[6], int(row[1], 16), int(row[4], 16), row[0]) for row in functions]
 
 
+# What c++filt leaves of the hash of a crate.
+_HASH = re.compile(r"\[[0-9a-f]{13,16}\]")
+
+
 def readable(names):
     """The names as the programmer wrote them."""
     command = [sdk.TOP / "scripts/in-root", "c++filt"]
     done = subprocess.run(command, input="\n".join(names), stdout=subprocess.PIPE, text=True)
-    return dict(zip(names, done.stdout.splitlines() if not done.returncode else names))
+    return dict(zip(names, _HASH.sub("", done.stdout).splitlines() if not done.returncode else names))
