@@ -150,10 +150,14 @@ class Peer:
             for number, arrival in enumerate(self.arrived):
                 if wanted(arrival):
                     return self.arrived.pop(number)
-            if not alive or any(end.broken for end in self.ends.values()):
+            if not alive or self.is_broken():
                 raise Gone(what)
             assert time.monotonic() < end, f"{what}: not within {seconds:g} s"
             time.sleep(0.001)
+
+    def is_broken(self):
+        """Whether a queue pair of this side is."""
+        return any(end.broken for end in self.ends.values())
 
     def is_dropped(self, seconds=SOON):
         """Whether the server ends the path within that time."""
