@@ -20,6 +20,8 @@ pub struct Errno(u16);
 
 /// Largest error number (`MAX_ERRNO`).
 const MAX_ERRNO: u16 = 4095;
+/// Largest number that programs know; those above are the kernel's own, from `ERESTARTSYS` on.
+const MAX_PUBLIC: u16 = 511;
 
 impl Errno {
     /// Not permitted.
@@ -97,6 +99,12 @@ impl Errno {
         -(self.0 as i32)
     }
 
+    /// Whether a program may see it.
+    #[inline]
+    pub const fn is_public(self) -> bool {
+        self.0 <= MAX_PUBLIC
+    }
+
     /// Name of the number, if it has one here.
     const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -158,6 +166,13 @@ mod tests {
         }
         assert_eq!(Errno::from_number(0), None);
         assert_eq!(Errno::from_number(4096), None);
+    }
+
+    #[test]
+    fn numbers_of_the_kernel() {
+        assert!(Errno::EHOSTUNREACH.is_public());
+        assert!(Errno::from_number(511).unwrap().is_public());
+        assert!(!Errno::from_number(512).unwrap().is_public());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::{
     },
     session::Session, //
 };
+use core::ops::Range;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -161,10 +162,12 @@ impl Call {
         self.done.wake_all();
     }
 
-    /// Sleeps until the call is over or `timeout` ticks have passed.
+    /// Sleeps until the call is over, `timeout` ticks have passed, which gives `None`, or the task is killed.
     fn wait(&self, timeout: i64, reply: &mut [u8]) -> Option<Result<usize>> {
         let over = || self.outcome.lock().result.is_some();
-        let _ = self.done.wait(Mode::Uninterruptible, timeout, over);
+        if let WaitResult::Signal(error) = self.done.wait(Mode::Killable, timeout, over) {
+            return Some(Err(error));
+        }
         let outcome = self.outcome.lock();
         let result = outcome.result?;
         Some(result.map(|()| {
@@ -183,7 +186,8 @@ impl Session {
     /// `reply` is filled with what the server wrote; the number of bytes asked for is returned, or the server's error.
     /// `EMSGSIZE` if the message is longer than [`MAX_CALL`] or the answer than [`MAX_REPLY`]; `ECONNABORTED` without
     /// a path; `ETIMEDOUT` if no answer came, and then the path that carried the message is taken down, for its server
-    /// hangs. A call may go out during `User::link`, and moves to another path if its path breaks.
+    /// hangs. `EINTR` if the task is killed; the server may still act on the message then. A call may go out during
+    /// `User::link`, and moves to another path if its path breaks.
     pub fn call(
         self: &Arc<Self>,
         direction: Direction,
@@ -214,9 +218,16 @@ impl Session {
         if let Some(result) = call.wait(timeout, reply) {
             return result;
         }
-        pr_warn!("{}: the server did not answer a message\n", self);
-        self.fail_carriers(slot);
+        self.no_answer(slot..slot.saturating_add(1));
         Err(ETIMEDOUT)
+    }
+
+    /// The server hangs: takes down the paths that carry messages in these chunks.
+    fn no_answer(&self, slots: Range<u16>) {
+        pr_warn!("{}: the server did not answer a message\n", self);
+        for slot in slots {
+            self.fail_carriers(slot);
+        }
     }
 
     fn take_desk(self: &Arc<Self>, timeout: i64) -> Result<Desk> {
@@ -228,7 +239,11 @@ impl Session {
         };
         match self.desks.freed.wait(Mode::Uninterruptible, timeout, free) {
             WaitResult::Ready(_) => {}
-            _ => return Err(ETIMEDOUT),
+            _ => {
+                // Those who asked have gone, and the server has not answered them.
+                self.no_answer(0..count);
+                return Err(ETIMEDOUT);
+            }
         }
         let slot = slot.ok_or(ECONNABORTED)?;
         Ok(Desk {

@@ -281,7 +281,8 @@ impl Handler for Receiver {
     }
 
     fn error(this: ArcBorrow<'_, Self>, status: WcStatus) {
-        if this.core.fail() && !status.is_flushed() {
+        // Also of a receive that was flushed: if nobody has given the path up before, nobody has said why.
+        if this.core.fail() {
             pr_ratelimited!(
                 pr_err,
                 "{}: connection {} broke: {}\n",

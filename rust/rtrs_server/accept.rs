@@ -127,6 +127,7 @@ impl Path {
         let (id, token) = new.accept_with(Arc::new(Events(conn.clone()), GFP_KERNEL)?)?;
         *conn.id.lock() = Some(id);
         conns.put(conn.clone());
+        self.count_conn();
         let config = self.session.server().config();
         let made = conn.make(&token, &pd).and_then(|()| {
             let response = conn::accept(&config.geometry, config.always_invalidate);

@@ -170,6 +170,8 @@ pub(crate) struct Path {
     /// Connections of the path when it is complete.
     pub(crate) conn_count: u16,
     state: Atomic<i32>,
+    /// Connections that were made, which costs memory; what is announced does not.
+    made: Atomic<u32>,
     /// When the client last connected, in nanoseconds of the monotonic clock.
     heard: Atomic<i64>,
     /// Queue pairs are made and unmade under this lock.
@@ -224,6 +226,7 @@ impl Path {
                 ends,
                 conn_count: request.cid_num,
                 state: Atomic::new(ServerState::Connecting as i32),
+                made: Atomic::new(0),
                 heard: Atomic::new(time::ktime_get()),
                 conns <- new_mutex!(Conns { list, pd: None }, "rtrs_path_conns"),
                 setup <- new_mutex!(Setup::default(), "rtrs_path_setup"),
@@ -281,6 +284,18 @@ impl Path {
     pub(crate) fn touch(self: &Arc<Self>) {
         // ORDERING: A hint for the timer.
         self.heard.store(time::ktime_get(), Relaxed);
+    }
+
+    /// A connection is made.
+    pub(crate) fn count_conn(&self) {
+        // ORDERING: Counted for a limit that need not be exact.
+        self.made.fetch_add(1, Relaxed);
+    }
+
+    /// Connections made so far.
+    pub(crate) fn made(&self) -> usize {
+        // ORDERING: As in `count_conn`.
+        usize::try_from(self.made.load(Relaxed)).unwrap_or(usize::MAX)
     }
 
     /// Milliseconds since the client last connected.

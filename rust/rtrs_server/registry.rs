@@ -46,7 +46,7 @@ use weft_proto::{
 
 /// Paths of all sessions that are being connected.
 const MAX_HALF_OPEN: usize = 64;
-/// Connections of such paths together.
+/// Connections that such paths have together.
 const MAX_HALF_OPEN_CONNS: usize = 4096;
 /// Milliseconds for which a half-open path is safe from others.
 const GRACE_MS: u64 = 1000;
@@ -139,13 +139,16 @@ impl Registry {
             Refused::Unfit(error)
         })?;
         match (admission, path, position) {
-            (Admission::Join, Some(path), _) => Ok(path),
+            (Admission::Join, Some(path), _) => {
+                members.make_room(0)?;
+                Ok(path)
+            }
             (Admission::NewPath, None, Some(position)) => {
-                members.make_room(request.cid_num)?;
+                members.make_room(1)?;
                 members.add_path(position, request, ends)
             }
             _ => {
-                members.make_room(request.cid_num)?;
+                members.make_room(1)?;
                 let position = members.add_session(Session::new(server, request.session)?)?;
                 members.add_path(position, request, ends)
             }
@@ -278,8 +281,11 @@ impl Members {
         Ok(path?)
     }
 
-    /// Makes sure that one more half-open path is no harm; `EBUSY` if there are too many young ones.
-    fn make_room(&self, conns: u16) -> Result {
+    /// Makes sure that another connection, of one of `more` new half-open paths, is no harm; `EBUSY` if there are too
+    /// many young ones.
+    ///
+    /// Counted are connections that exist: who only announces many must not keep others out.
+    fn make_room(&self, more: usize) -> Result {
         let half_open = || {
             self.sessions
                 .iter()
@@ -288,12 +294,8 @@ impl Members {
         };
         loop {
             let paths = half_open().count();
-            let total = half_open()
-                .map(|path| usize::from(path.conn_count))
-                .sum::<usize>();
-            if paths < MAX_HALF_OPEN
-                && total.saturating_add(usize::from(conns)) <= MAX_HALF_OPEN_CONNS
-            {
+            let conns = half_open().map(|path| path.made()).sum::<usize>();
+            if paths.saturating_add(more) <= MAX_HALF_OPEN && conns < MAX_HALF_OPEN_CONNS {
                 return Ok(());
             }
             let quiet = half_open()

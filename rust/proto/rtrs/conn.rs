@@ -273,11 +273,12 @@ fn accepted(private_data: &[u8]) -> Result<ConnRsp, ConnectError> {
 
 /// Why a server rejected a connection, from the private data of the rejection if it has any.
 ///
-/// `ECONNRESET` if the server does not say, or says something that is no error number.
+/// `ECONNRESET` if the server does not say, or says something that is no error number of programs: what it says becomes
+/// the result of a system call, and to those the kernel's own numbers mean "do it again".
 pub fn rejection(private_data: &[u8]) -> Errno {
     match ConnRsp::read_from_prefix(private_data) {
         Ok((wire, _)) if check_peer(wire.magic(), wire.version()).is_ok() => {
-            Errno::from_code(wire.code().into())
+            Errno::from_code(wire.code().into()).filter(|errno| errno.is_public())
         }
         _ => None,
     }

@@ -208,7 +208,7 @@ fn rejections() {
     for errno in [
         Errno::ECONNRESET,
         Errno::EEXIST,
-        Errno::from_number(4095).unwrap(),
+        Errno::from_number(511).unwrap(),
     ] {
         let mut padded = [0; 148];
         padded[..56].copy_from_slice(reject(errno).as_bytes());
@@ -224,8 +224,11 @@ fn rejections() {
     ] {
         assert_eq!(rejection(data), Errno::ECONNRESET);
     }
-    let positive = ConnRsp::reject(17);
-    assert_eq!(rejection(positive.as_bytes()), Errno::ECONNRESET);
+    // Positive, and numbers that are the kernel's own.
+    for code in [17, -512, -4095, i16::MIN] {
+        let wrong = ConnRsp::reject(code);
+        assert_eq!(rejection(wrong.as_bytes()), Errno::ECONNRESET);
+    }
 }
 
 #[test]
