@@ -205,14 +205,6 @@ impl Setup<'_> {
     fn choose_device(&mut self, opening: &Opening) -> Result {
         let device = opening.cm.lock()?.device()?;
         let limits = device.limits();
-        if !limits.write_imm {
-            pr_err!(
-                "{}: {} has no RDMA WRITE with immediate (iWARP): RTRS cannot work on it\n",
-                self.path,
-                device.name()
-            );
-            return Err(EOPNOTSUPP);
-        }
         if !limits.fast_reg {
             pr_err!(
                 "{}: {} cannot register memory by work requests\n",

@@ -199,6 +199,10 @@ impl CmHandler for Usher {
             Event::RouteResolved => self.advance(Progress::Route),
             Event::Established(connection) => self.accepted(connection.private_data),
             Event::Rejected(rejected) => self.rejected(&rejected),
+            Event::AddrError(error) if error == ENODEV => self.fail(
+                EHOSTUNREACH,
+                "no InfiniBand or RoCE device leads there (RTRS cannot work on iWARP)",
+            ),
             Event::AddrError(_) | Event::RouteError(_) => self.fail(EHOSTUNREACH, name),
             Event::DeviceRemoval => self.fail(ENODEV, name),
             Event::ConnectResponse(_)

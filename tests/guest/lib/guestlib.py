@@ -177,6 +177,16 @@ def tidy():
     delete(*namespaces())
 
 
+def named(name, function, *arguments):
+    """A case for `main` of this name, which calls the function."""
+
+    def case():
+        function(*arguments)
+
+    case.__name__ = name
+    return case
+
+
 def main(*cases):
     """Runs functions as the cases they are named after; each starts and ends without namespaces."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))

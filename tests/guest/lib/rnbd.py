@@ -16,11 +16,21 @@ ADDRESS = "192.168.77.1"
 RAM_MIB = 64
 
 
-def set_up_fabric(address=ADDRESS):
+def set_up_fabric(address=ADDRESS, number=0):
     """A soft-RoCE device on an interface that leads nowhere: both ends are this machine."""
     g.run("modprobe", "rdma_rxe")
-    g.ip("link add fabric0 type dummy", f"address add {address}/24 dev fabric0", "link set fabric0 up")
-    g.run("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "fabric0")
+    name = f"fabric{number}"
+    g.ip(f"link add {name} type dummy", f"address add {address}/24 dev {name}", f"link set {name} up")
+    add_adapter(number)
+
+
+def add_adapter(number=0):
+    """The soft-RoCE device on such an interface."""
+    g.run("rdma", "link", "add", f"rxe{number}", "type", "rxe", "netdev", f"fabric{number}")
+
+
+def remove_adapter(number=0):
+    g.run("rdma", "link", "delete", f"rxe{number}", timeout=2 * g.SOON)
 
 
 def set_up_fabric_on(address):
@@ -38,6 +48,19 @@ def set_up(*server_options, disks=1):
     g.run("modprobe", "rnbd_client")
 
 
+def start_server(folder="/dev", **rtrs):
+    """Loads the server, which looks for devices in a folder, with parameters of RTRS."""
+    g.run("modprobe", "rtrs_server", *(f"{key}={value}" for key, value in rtrs.items()))
+    g.run("modprobe", "rnbd_server", f"dev_search_path={folder}")
+    for key, value in rtrs.items():
+        shown = read(f"/sys/module/rtrs_server/parameters/{key}").strip()
+        g.check(shown == str(value), f"{key} is {shown}")
+
+
+def stop_server():
+    g.run("modprobe", "-r", "rnbd_server", "rtrs_server", timeout=2 * g.SOON)
+
+
 def tear_down():
     """Takes away what the scenario has set up: devices, modules, the fabric, RAM disks."""
     libraries = ("weft_rdma",) if g.RUST else ("rtrs_core",)
@@ -46,10 +69,14 @@ def tear_down():
             g.run("modprobe", "-r", name, timeout=2 * g.SOON)
     left = [name for name in (*MODULES, *libraries) if os.path.exists(f"/sys/module/{name}")]
     g.check(not left, f"still loaded: {left}")
-    g.run("rdma", "link", "delete", "rxe0")
-    if os.path.exists("/sys/class/net/fabric0"):
-        g.ip("link delete fabric0")
-    g.run("modprobe", "-r", "brd")
+    for name in os.listdir("/sys/class/infiniband"):
+        g.run("rdma", "link", "delete", name)
+    for name in os.listdir("/sys/class/net"):
+        if name.startswith("fabric"):
+            g.ip(f"link delete {name}")
+    # Releases of kobjects that the debug kernel puts off would come too late for the queue of a RAM disk.
+    if not g.DEBUG:
+        g.run("modprobe", "-r", "brd")
 
 
 def read(path):
@@ -131,10 +158,11 @@ class Device:
 
 
 def map_device(path="ram0", session="t", address=ADDRESS, **options):
-    """Maps a device and returns it."""
+    """Maps a device, over a path to each address, and returns it."""
     before = set(mapped().values())
+    addresses = [address] if isinstance(address, str) else address or []
     words = [f"sessname={session}", f"device_path={path}"]
-    words += [f"path=ip:{address}"] if address else []
+    words += [f"path=ip:{address}" for address in addresses]
     words += [f"{key}={value}" for key, value in options.items()]
     code = try_map(" ".join(words))
     g.check(code == 0, f"map_device: {name_of(code)}")
