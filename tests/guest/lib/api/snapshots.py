@@ -37,6 +37,12 @@ def _get(sock, option, buffer, size):
 ENOSPC, EINVAL, EFAULT = 28, 22, 14
 
 
+def _settled():
+    """Whether both connections have eight paths, and the handshakes on them are over."""
+    peers = [sock.peer for sock in snapshot.tcp_sockets()]
+    return all(peers.count(peer) == 8 for peer in (lan.B, lan.B6)) and not snapshot.raw(snapshot.RETRANS6)[1]
+
+
 class Scene:
     """Sockets, connections and messages of every kind, so that no list is empty."""
 
@@ -52,6 +58,8 @@ class Scene:
             for _ in range(3):
                 sender.send(b"z" * 13, (gone, 77))
             assert far.readable(10)
+        # From then on nothing happens but retries of the connections to nobody.
+        eventually(_settled, "the connections have all their paths", 20)
         keep(Sock())
         self.v4, self.own4, self.far4, self.v6, self.own6, self.far6, self.unbound = self.socks
         return self
@@ -69,7 +77,6 @@ def _():
             equal(size, each, f"record size of {option}")
             equal(len(data) % each, 0, f"length of {option}")
             total = len(data)
-            # Nothing else happens here meanwhile but retries of the connections to nobody.
             if total == 0:
                 equal(_get(sock, option, None, 0), (each, 0), f"probe of {option}")
                 continue
