@@ -46,17 +46,6 @@ pub struct Handshake {
     probing: bool,
 }
 
-/// What followed from a probe or its answer.
-enum Change {
-    None,
-    /// The number of paths is known now, and it is one.
-    OnePath,
-    /// More than one path, and another number than before.
-    FanOut,
-    /// Less paths than before: the peer is another.
-    Shrunk,
-}
-
 impl Conn {
     /// Sends a probe on path 0 unless one is under way. Up to softirq.
     pub fn probe(&self, first: &Arc<Path>) {
@@ -96,17 +85,8 @@ impl Conn {
     /// Takes in what a probe or its answer said. Up to softirq.
     pub(crate) fn handshake_received(&self, extensions: &[u8; 16]) {
         let peer = PeerCaps::parse(extensions);
-        match self.settle(&peer) {
-            Change::None => {}
-            // What waits for this can be taken.
-            Change::OnePath => self.for_each_path(|path| path.kick(Event::Accept)),
-            Change::FanOut => self.fan_out(peer.sport_encodes_path),
-            // What waits on paths that are no more is dropped by their tasks.
-            Change::Shrunk => self.for_each_path(|path| {
-                if path.is_surplus() {
-                    path.drop_path();
-                }
-            }),
+        if self.settle(&peer) {
+            self.take_up(peer.sport_encodes_path);
         }
         self.connect_others();
     }
@@ -123,17 +103,17 @@ impl Conn {
         }
     }
 
-    /// Agrees on a number of paths.
-    fn settle(&self, peer: &PeerCaps) -> Change {
+    /// Agrees on a number of paths; returns whether it is another than before.
+    fn settle(&self, peer: &PeerCaps) -> bool {
         let Some(first) = self.path(0) else {
-            return Change::None;
+            return false;
         };
         let mut handshake = self.handshake.lock();
         handshake.probing = false;
         let old = self.paths_in_use();
         // A peer that says nothing of paths now may have said it before.
         if peer.npaths.is_none() && old != 0 {
-            return Change::None;
+            return false;
         }
         handshake.sport_encodes_path = peer.sport_encodes_path;
         let new = handshake::settle_paths(self.transport.max_paths(), peer.npaths);
@@ -151,23 +131,22 @@ impl Conn {
             let queue = first.queue.lock();
             self.catch_up.store(queue.next_sequence, Release);
         }
-        match () {
-            () if new < old => Change::Shrunk,
-            () if fans_out => Change::FanOut,
-            () if old == 0 => Change::OnePath,
-            () => Change::None,
-        }
+        new != old
     }
 
-    /// More paths can be used from now on: what the peer has opened for them can be taken.
-    fn fan_out(&self, sport_encodes_path: bool) {
+    /// The number of paths is another from now on: gives up those that are no more, and takes what the peer has opened
+    /// for the others.
+    fn take_up(&self, sport_encodes_path: bool) {
         let (paths, passive) = (self.paths_in_use(), self.role() == Role::Passive);
         self.for_each_path(|path| {
-            let index = usize::from(path.index);
-            if !passive || index >= usize::from(paths) {
+            if path.is_surplus() {
+                // What waits on it is dropped by its task.
+                path.drop_path();
+            }
+            if !passive {
                 return;
             }
-            if index == 0 && sport_encodes_path {
+            if path.index == 0 && sport_encodes_path {
                 // It may have been taken before it was known to be another path's.
                 match path.ops.meant_for(paths) {
                     0 => {}

@@ -196,6 +196,8 @@ impl Path {
         }
         self.reconnect.lock().connected();
         self.up_since.store(time::jiffies(), Relaxed);
+        // What was said of an earlier connection is not true of this one.
+        self.stands_for.store(0, Release);
         // ORDERING: Read by the path's task, which takes the path down.
         self.rx_at_start.store(self.rx_expected(), Relaxed);
         // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends, and

@@ -486,6 +486,7 @@ impl PathOps for TcpPath {
         }
         *inner.ends.lock() = None;
         inner.reset_rx();
+        path.set_receiver_stopped(false);
     }
 
     #[inline]

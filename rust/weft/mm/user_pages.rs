@@ -24,8 +24,12 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// The charge was made by `mm_account_pinned_pages` and not undone.
-struct Charge(bindings::ubuf_info_msgzc_mmpin);
+/// `pin` was charged by `mm_account_pinned_pages` only, or not at all, and that was not undone.
+struct Charge {
+    pin: bindings::ubuf_info_msgzc_mmpin,
+    /// Pages that it is for.
+    pages: usize,
+}
 
 // SAFETY: The charge is a counted reference of a user and a number; neither belongs to a thread.
 unsafe impl Send for Charge {}
@@ -33,23 +37,43 @@ unsafe impl Send for Charge {}
 unsafe impl Sync for Charge {}
 
 impl Charge {
-    /// Charges the calling task's user. `ENOBUFS` beyond the limit.
+    /// Charges the calling task's user for as many pages as `len` bytes in one piece may take. `ENOMEM` beyond the limit.
     fn new(len: usize) -> Result<Self> {
-        let mut pin = bindings::ubuf_info_msgzc_mmpin {
-            user: ptr::null_mut(),
-            num_pg: 0,
+        // INVARIANT: Nothing is charged yet.
+        let mut this = Self {
+            pin: bindings::ubuf_info_msgzc_mmpin {
+                user: ptr::null_mut(),
+                num_pg: 0,
+            },
+            pages: 0,
         };
-        // SAFETY: This is process context, and `pin` is a valid empty charge.
-        kernel::error::to_result(unsafe { bindings::mm_account_pinned_pages(&mut pin, len) })?;
-        // INVARIANT: Just made.
-        Ok(Self(pin))
+        this.cover(len.div_ceil(PAGE_SIZE) + 1)?;
+        Ok(this)
+    }
+
+    /// Makes sure that so many pages are charged for. `ENOMEM` beyond the limit.
+    fn cover(&mut self, pages: usize) -> Result {
+        let Some(more @ 1..) = pages.checked_sub(self.pages) else {
+            return Ok(());
+        };
+        // The kernel adds two pages to each charge. Who has many small pieces is charged for some in advance.
+        let more = more.max(self.pages);
+        // SAFETY: This is process context, and `pin` is a valid charge, of this user if any.
+        let result = unsafe {
+            bindings::mm_account_pinned_pages(&mut self.pin, (more - 1).saturating_mul(PAGE_SIZE))
+        };
+        if result != 0 {
+            return Err(ENOMEM);
+        }
+        self.pages += more;
+        Ok(())
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        // SAFETY: By the type invariants the charge was made and not undone. This is allowed in any context.
-        unsafe { bindings::mm_unaccount_pinned_pages(&mut self.0) };
+        // SAFETY: By the type invariants the charge was not undone; if there is none this does nothing. Any context will do.
+        unsafe { bindings::mm_unaccount_pinned_pages(&mut self.pin) };
     }
 }
 
@@ -61,7 +85,7 @@ impl Drop for Charge {
 pub struct UserPages {
     vecs: KVec<bindings::bio_vec>,
     len: usize,
-    _charge: Charge,
+    charge: Charge,
 }
 
 // SAFETY: Page reference counts are atomic, and the bytes are only copied by means that expect them to change.
@@ -79,11 +103,11 @@ impl UserPages {
         if !unsafe { bindings::weft_helper_user_backed_iter(source.as_raw()) } {
             return Err(EFAULT);
         }
-        let charge = Charge::new(len).map_err(|_| ENOMEM)?;
+        let charge = Charge::new(len)?;
         let mut this = Self {
             vecs: KVec::with_capacity(len.div_ceil(PAGE_SIZE) + 1, GFP_KERNEL)?,
             len: 0,
-            _charge: charge,
+            charge,
         };
         while this.len < len {
             this.append(source, len - this.len)?;
@@ -95,6 +119,7 @@ impl UserPages {
     fn append(&mut self, source: &mut IovIterSource<'_>, wanted: usize) -> Result {
         // Small pieces of memory take a page each.
         self.vecs.reserve(1, GFP_KERNEL)?;
+        self.charge.cover(self.vecs.len() + 1)?;
         let (mut page, mut start) = (ptr::null_mut(), 0);
         // SAFETY: The iterator is valid and over a user's memory, and there is room for one page.
         let taken = unsafe {
