@@ -63,8 +63,8 @@ ACCELERATORS = {
 
 
 def kernel_words(kernel, accel, cpus):
-    """Kernel parameters. A fault ends a guest at once, which would else wait for the time limit."""
-    words = ["console=ttyS0", "loglevel=5", "printk.devkmsg=on", "printk.time=1", "panic=-1", "oops=panic"]
+    """Kernel parameters. A fault ends a guest, which would else wait for the time limit, once its output has left it."""
+    words = ["console=ttyS0", "loglevel=5", "printk.devkmsg=on", "printk.time=1", "panic=1", "oops=panic"]
     # A busy machine delays the ticks that these checks of the timers count.
     words += ["no_timer_check", "tsc=reliable"]
     if accel == "tcg" and (khz := tsc.khz()):

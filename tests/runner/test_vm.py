@@ -151,7 +151,8 @@ class OneGuest(unittest.TestCase):
         self.assertEqual(Path(share, "file").read_text(), "from the guest\n")
 
     def test_crash(self):
-        done = vm("--", "sh", "-c", "echo before; echo c >/proc/sysrq-trigger")
+        # A line is on its way to the caller for a moment, and what is on its way a crash takes along.
+        done = vm("--", "sh", "-c", "echo before; sleep 1; echo c >/proc/sysrq-trigger")
         self.assertEqual((done.returncode, done.stdout), (99, b"before\n"))
         self.assertIn(b"sysrq triggered crash", done.stderr)
 

@@ -38,9 +38,14 @@ ENOSPC, EINVAL, EFAULT = 28, 22, 14
 
 
 def _settled():
-    """Whether both connections have eight paths, and the handshakes on them are over."""
+    """Whether all connections to the neighbour have eight paths, and the handshakes on them are over.
+
+    Earlier cases leave connections of other local addresses and types of service behind.
+    """
     peers = [sock.peer for sock in snapshot.tcp_sockets()]
-    return all(peers.count(peer) == 8 for peer in (lan.B, lan.B6)) and not snapshot.raw(snapshot.RETRANS6)[1]
+    counts = [peers.count(peer) for peer in (lan.B, lan.B6)]
+    whole = all(count > 0 and count % 8 == 0 for count in counts)
+    return whole and not snapshot.raw(snapshot.RETRANS6)[1]
 
 
 class Scene:
