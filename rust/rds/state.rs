@@ -25,7 +25,10 @@ use weft::{
     time,
     workqueue::QueueHandle, //
 };
-use weft_proto::rds::counters::Core;
+use weft_proto::rds::counters::{
+    Core,
+    Drops, //
+};
 
 /// The module state, for entry points that get no context.
 pub static RDS: Global<Rds> = Global::new();
@@ -34,6 +37,7 @@ pub static RDS: Global<Rds> = Global::new();
 #[pin_data]
 pub struct Rds {
     counters: Counters<{ Core::COUNT }>,
+    drops: Counters<{ Drops::COUNT }>,
     /// Where the tasks of connection paths run.
     pub queue: QueueHandle,
     /// Who can carry messages.
@@ -48,10 +52,11 @@ pub struct Rds {
 impl Rds {
     /// Creates the state; `send_batch` is the module parameter `send_batch_count`.
     pub fn new(queue: QueueHandle, send_batch: i32) -> Result<Arc<Self>> {
-        let counters = Counters::new()?;
+        let (counters, drops) = (Counters::new()?, Counters::new()?);
         Arc::pin_init(
             pin_init!(Self {
                 counters,
+                drops,
                 queue,
                 transports <- Transports::new(),
                 tunables: Tunables::new(send_batch),
@@ -76,6 +81,16 @@ impl Rds {
     /// The value of a counter.
     pub fn counter(&self, index: usize) -> u64 {
         self.counters.sum(index)
+    }
+
+    /// Counts a drop that C does not count; `trace.rs` decides.
+    pub(crate) fn count_own(&self, counter: Drops) {
+        self.drops.add(counter as usize, 1);
+    }
+
+    /// The value of a counter that C does not have.
+    pub(crate) fn drop_counter(&self, index: usize) -> u64 {
+        self.drops.sum(index)
     }
 
     /// Makes a namespace known. Sleeps.

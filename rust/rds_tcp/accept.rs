@@ -20,6 +20,7 @@ use rds::{
         ConnKey, //
     },
     netns::NetState,
+    trace::Reason,
     transport::Kind, //
 };
 use weft::{
@@ -96,7 +97,8 @@ impl Acceptor {
             tos: 0,
             interface: socket.interface(),
         };
-        let conn = Conn::get(&self.net, key, true)?;
+        let not_accepted = || self.net.drop_connection(&key, Reason::NotAccepted);
+        let conn = Conn::get(&self.net, key, true).inspect_err(|_| not_accepted())?;
         match arbitration::accepted(conn.role(), conn.paths_in_use()) {
             Accepted::Refuse { connect_back } => {
                 // The peer has something to say, but connections go the other way.
@@ -105,13 +107,17 @@ impl Acceptor {
                         path.connect_if_down();
                     }
                 }
+                self.net.drop_connection(&key, Reason::WrongWay);
                 refuse(socket);
             }
             Accepted::TakeSlot => {
-                let path = conn.path(place(&conn, peer.port)).ok_or(ENETDOWN)?;
-                match TcpPath::of(&path) {
+                let path = conn.path(place(&conn, peer.port));
+                match path.as_ref().and_then(TcpPath::of) {
                     Some((path, tcp)) => tcp.offer(path, socket),
-                    None => refuse(socket),
+                    None => {
+                        not_accepted();
+                        refuse(socket);
+                    }
                 }
             }
         }
