@@ -4,6 +4,7 @@
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import guestlib as g
@@ -92,10 +93,16 @@ class Watch:
     """All events of RDS while it is entered; afterwards each drop must have been counted, and each count traced."""
 
     def __enter__(self):
+        self._switch("1")
+        g.wait_for(self._begins_quietly, "namespaces of the last case are still being taken down")
+        return self
+
+    def _begins_quietly(self):
+        """Begins to count; false if something of the last case is dropped meanwhile, which may be seen once only."""
         (ROOT / "trace").write_text("")
         self.before = self._counts()
-        self._switch("1")
-        return self
+        time.sleep(0.1)
+        return not self.all("rds_drop")
 
     def __exit__(self, kind, *_):
         try:
