@@ -8,6 +8,7 @@ use crate::{
     bind::Key,
     cong::CongMap,
     incoming::Incoming,
+    maps::MapRef,
     message::Message,
     names,
     netns::NetState,
@@ -101,7 +102,7 @@ pub struct Bound {
     /// What it is found under.
     pub key: Key,
     /// Congestion map of the address.
-    pub map: Arc<CongMap>,
+    pub map: MapRef,
 }
 
 /// Addresses and what follows from them.
@@ -348,7 +349,10 @@ impl RdsSockExt for RdsSock {
                 self.rds.count(Core::RecvDropDeadSock);
                 return Ok(());
             }
-            if overload == Overload::GiveBack && rx.is_overloaded(limit) {
+            // With nothing to read an application could not make room for anybody.
+            let too_much =
+                rx.is_overloaded(limit) || (rx.count > 0 && self.rds.has_too_much_unread());
+            if overload == Overload::GiveBack && too_much {
                 return Err(arrival);
             }
             let incoming = arrival.slot.fill(
@@ -363,6 +367,7 @@ impl RdsSockExt for RdsSock {
             rx.bytes += len;
             rx.count += 1;
             rx.messages.push_back(incoming);
+            self.rds.add_unread(1, len);
             self.rds.count(Core::RecvQueued);
             self.rds.count_by(Core::RecvBytesAddedToSock, len);
             self.charge_received(&mut rx, map, port);
@@ -426,6 +431,7 @@ fn release(sk: &UserSock) {
     let received = {
         let mut rx = sk.rx.lock();
         rx.closed = true;
+        sk.rds.remove_unread(rx.count, rx.bytes);
         core::mem::take(&mut rx.messages)
     };
     drop(received);

@@ -96,24 +96,20 @@ impl Acceptor {
             tos: 0,
             interface: socket.interface(),
         };
-        let conn = Conn::get(&self.net, key, true)?;
-        match arbitration::accepted(conn.role(), conn.paths_in_use()) {
-            Accepted::Refuse { connect_back } => {
+        let path = Conn::enter(&self.net, key, true, |conn| place(conn, peer.port))?;
+        let conn = &path.conn;
+        match arbitration::accepted(conn.role()) {
+            Accepted::Refuse => {
                 // The peer has something to say, but connections go the other way.
-                if connect_back {
-                    if let Some(path) = conn.path(0) {
-                        path.connect_if_down();
-                    }
+                if let Some(path) = conn.path(0) {
+                    path.connect_if_down();
                 }
                 refuse(socket);
             }
-            Accepted::TakeSlot => {
-                let path = conn.path(place(&conn, peer.port)).ok_or(ENETDOWN)?;
-                match TcpPath::of(&path) {
-                    Some((path, tcp)) => tcp.offer(path, socket),
-                    None => refuse(socket),
-                }
-            }
+            Accepted::TakeSlot => match TcpPath::of(&path) {
+                Some((path, tcp)) => tcp.offer(path, socket),
+                None => refuse(socket),
+            },
         }
         Ok(())
     }
