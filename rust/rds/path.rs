@@ -134,6 +134,8 @@ pub struct Path {
     stands_for: Atomic<u32>,
     /// The peer closed in order what carried the path.
     closed_by_peer: Atomic<bool>,
+    /// How often what carried it was taken down.
+    losses: Atomic<u32>,
     /// Who is at the path; see `idle.rs`.
     pub(crate) users: Atomic<u32>,
     /// What the task is to do.
@@ -174,6 +176,7 @@ impl Path {
                 up_since: Atomic::new(0),
                 stands_for: Atomic::new(0),
                 closed_by_peer: Atomic::new(false),
+                losses: Atomic::new(0),
                 users: Atomic::new(0),
                 events: Events::new(),
                 reconnect <- new_spinlock_bh!(Reconnect::new(), "rds_reconnect"),
@@ -256,6 +259,17 @@ impl Path {
     /// Whether the peer had closed it, asked once.
     pub(crate) fn take_closed_by_peer(&self) -> bool {
         self.closed_by_peer.xchg(false, Full)
+    }
+
+    /// How often what carried the path was taken down.
+    pub fn losses(&self) -> u32 {
+        self.losses.load(Relaxed)
+    }
+
+    /// Counts one more.
+    pub(crate) fn count_loss(&self) {
+        // ORDERING: For information only.
+        self.losses.fetch_add(1, Relaxed);
     }
 
     /// The numbers of messages. While the path is down and nobody is at it they do not change.

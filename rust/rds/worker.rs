@@ -300,6 +300,7 @@ impl Path {
         let mut xmit = self.xmit.lock();
         self.ops.shutdown(self, destroy);
         self.conn.rds.count(Core::ConnReset);
+        self.count_loss();
         self.reset_transmit(&mut xmit);
     }
 
