@@ -17,3 +17,5 @@
 #include <net/route.h>
 #include <net/sock.h>
 #include <net/tcp.h>
+
+#include "../rds/rds_events.h"

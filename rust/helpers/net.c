@@ -31,6 +31,12 @@ u64 weft_helper_net_cookie(const struct net *net)
 }
 WEFT_EXPORT(net_cookie);
 
+u32 weft_helper_net_inum(const struct net *net)
+{
+	return net->ns.inum;
+}
+WEFT_EXPORT(net_inum);
+
 const struct net_generic *weft_helper_net_gen(const struct net *net)
 {
 	return rcu_dereference(net->gen);

@@ -143,6 +143,12 @@ impl CongMap {
         freed
     }
 
+    /// How many ports are congested.
+    pub(crate) fn count(&self) -> u32 {
+        let ports = |word: &Atomic<u64>| word.load(Relaxed).count_ones();
+        self.words.iter().map(ports).sum()
+    }
+
     /// The map as it goes over the wire.
     pub fn to_bytes(&self) -> Result<Bytes> {
         let mut bytes = Bytes::zeroed(CONG_MAP_BYTES, GFP_KERNEL)?;

@@ -4,7 +4,10 @@
 //!
 //! C counterpart: `struct rds_incoming` in `net/rds/recv.c`.
 
-use crate::message::Message;
+use crate::{
+    message::Message,
+    transport::Kind, //
+};
 use core::mem::MaybeUninit;
 use kernel::{
     iov::IovIterDest,
@@ -83,6 +86,17 @@ pub struct Trace {
     pub queued: u64,
 }
 
+/// What a message came by.
+#[derive(Clone, Copy)]
+pub struct Via {
+    /// Transport of the connection.
+    pub kind: Kind,
+    /// Type of service of the connection.
+    pub tos: u8,
+    /// Which path of it.
+    pub path: u8,
+}
+
 /// A message that arrived, on the receive queue of its socket.
 #[pin_data]
 pub struct Incoming {
@@ -92,8 +106,8 @@ pub struct Incoming {
     pub source: Addr,
     /// Header as it arrived.
     pub header: Header,
-    /// Type of service of its connection.
-    pub tos: u8,
+    /// What it came by.
+    pub via: Via,
     /// Wall-clock time of queueing in nanoseconds, if the socket wanted it then.
     pub timestamp: Option<i64>,
     /// When it passed which point.
@@ -124,7 +138,7 @@ impl Slot {
         self,
         source: Addr,
         header: Header,
-        tos: u8,
+        via: Via,
         timestamp: Option<i64>,
         mut trace: Trace,
         data: Data,
@@ -134,7 +148,7 @@ impl Slot {
             links <- ListLinks::new(),
             source,
             header,
-            tos,
+            via,
             timestamp,
             trace,
             data,

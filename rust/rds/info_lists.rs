@@ -22,7 +22,10 @@ use crate::{
 use kernel::sync::Arc;
 use weft_proto::rds::{
     addr::Addr,
-    counters::Core,
+    counters::{
+        Core,
+        Drops, //
+    },
     info as record,
     sockaddr::Endpoint,
     state::PathState,
@@ -70,6 +73,10 @@ fn counters(sk: &UserSock, sink: &mut Sink) {
     sk.rds.transports.for_each(|transport| {
         transport.counters(&mut |name, value| sink.push(&record::Counter::new(name, value)));
     });
+    // Behind all that C has, so that what counts by position is not led astray.
+    for (index, name) in Drops::NAMES.iter().enumerate() {
+        sink.push(&record::Counter::new(name, sk.rds.drop_counter(index)));
+    }
 }
 
 fn connections(sk: &UserSock, sink: &mut Sink, v6: bool) {
@@ -184,7 +191,7 @@ fn incoming(message: &Incoming, local: Addr) -> record::Message6 {
         header.len(),
         &endpoint(local, header.dport()),
         &endpoint(message.source, header.sport()),
-        message.tos,
+        message.via.tos,
     )
 }
 

@@ -79,6 +79,8 @@ pub struct NetState {
     pub rds: Arc<Rds>,
     net: WeakNet,
     id: u64,
+    /// Number of the namespace's file, for trace events.
+    pub(crate) inode: u32,
     /// Tells peers that this is another life of this host; never 0.
     pub life: u32,
     /// Every socket that is not closed.
@@ -109,12 +111,13 @@ weft::impl_has_task! { impl HasTask<0> for NetState { self.idle } }
 impl NetState {
     fn new(rds: &Arc<Rds>, net: &ScopedNet<'_>) -> Result<Arc<Self>> {
         let weak = WeakNet::new(net)?;
-        let id = net.id();
+        let (id, inode) = (net.id(), net.inode());
         Arc::pin_init(
             pin_init!(Self {
                 rds: rds.clone(),
                 net: weak,
                 id,
+                inode,
                 life: time::random_u32() | 1,
                 sockets <- new_spinlock_bh!(RBTree::new(), "rds_sockets"),
                 binds <- BindTable::new(),

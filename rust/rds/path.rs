@@ -12,6 +12,11 @@ use crate::{
         Message,
         Payload, //
     },
+    trace::{
+        self,
+        Datagram,
+        Reason, //
+    },
     transport::{
         Kind,
         PathOps, //
@@ -201,8 +206,17 @@ impl Path {
 
     /// Goes from one state to another, if it is in the first and the step is legal. Any context.
     pub fn transition(&self, from: PathState, to: PathState) -> bool {
+        state::allowed(from, to) && self.step(from, to)
+    }
+
+    /// Goes from one state to another, if it is in the first.
+    fn step(&self, from: PathState, to: PathState) -> bool {
         // ORDERING: `Full`: the state decides who may touch the transport's side.
-        state::allowed(from, to) && self.state.cmpxchg(from as i32, to as i32, Full).is_ok()
+        let done = self.state.cmpxchg(from as i32, to as i32, Full).is_ok();
+        if done {
+            trace::event::state_change(|| (self.place(), from as i32, to as i32));
+        }
+        done
     }
 
     /// The transport is connected: traffic can flow. Up to softirq.
@@ -237,14 +251,10 @@ impl Path {
         let mut state = self.state();
         // What is being taken down needs no second turn for it.
         while state::allowed(state, PathState::Error) {
-            // ORDERING: `Full`, as in `transition`.
-            match self
-                .state
-                .cmpxchg(state as i32, PathState::Error as i32, Full)
-            {
-                Ok(_) => break,
-                Err(_) => state = self.state(),
+            if self.step(state, PathState::Error) {
+                break;
             }
+            state = self.state();
         }
         self.kick(Event::Shutdown);
     }
@@ -316,6 +326,16 @@ impl Path {
     /// `ENOMEM`, `ENOBUFS` if the port is congested or a peer that does not read has [`MOST_CONTROLS`] of them coming,
     /// `ENETUNREACH` if the path is destroyed.
     pub fn send_control(self: &Arc<Self>, sport: u16, dport: u16) -> Result {
+        self.queue_control(sport, dport).inspect_err(|_| {
+            self.drop_datagram(Reason::ControlRefused, || Datagram {
+                local_port: sport,
+                peer_port: dport,
+                ..Datagram::default()
+            });
+        })
+    }
+
+    fn queue_control(self: &Arc<Self>, sport: u16, dport: u16) -> Result {
         let mut extensions = [0; 16];
         if handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport) {
             handshake::write_probe(
@@ -361,6 +381,8 @@ impl Path {
         message.set_sequence(queue.next_sequence);
         queue.next_sequence += 1;
         queue.controls += usize::from(message.is_control());
+        // Before anybody can send it.
+        trace::event::send(|| (self.place(), trace::outgoing(message)));
         // A new message is on no list.
         queue.send.push_back(message.clone()).is_ok()
     }
@@ -482,6 +504,7 @@ impl Path {
                 break;
             };
             message.finish();
+            self.drop_datagram(Reason::SurplusPath, || trace::outgoing(&message));
             dropped += 1;
         }
         if dropped > 0 {
@@ -563,6 +586,9 @@ impl Path {
         queue.ack_policy.reset();
         while let Some(message) = queue.unacked.pop_back() {
             message.reset_for_retransmission();
+            if !self.conn.is_destroying() {
+                trace::event::retransmit(|| (self.place(), trace::outgoing(&message)));
+            }
             queue.send.push_front_list_arc(message);
         }
     }
@@ -584,10 +610,11 @@ impl Path {
                 queue.closed = true;
                 queue.unacked.pop_front().or_else(|| queue.send.pop_front())
             };
-            match message {
-                Some(message) => message.finish(),
-                None => break,
-            }
+            let Some(message) = message else {
+                break;
+            };
+            message.finish();
+            self.drop_datagram(Reason::ConnDestroyed, || trace::outgoing(&message));
         }
     }
 

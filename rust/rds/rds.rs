@@ -60,6 +60,7 @@ pub mod sock;
 mod sockopt;
 pub mod state;
 mod sysctl;
+pub mod trace;
 pub mod transport;
 pub mod worker;
 pub mod zerocopy;

@@ -18,6 +18,10 @@ use crate::{
     },
     path::Path,
     sock::RdsSockExt,
+    trace::{
+        self,
+        Reason, //
+    },
     transport::Kind, //
 };
 use kernel::sync::Arc;
@@ -67,7 +71,6 @@ pub fn deliver(
     overload: Overload,
 ) -> Result<(), Arrival> {
     let conn = &path.conn;
-    let rds = &conn.rds;
     let (sport, dport) = (arrival.header.sport(), arrival.header.dport());
     let is_handshake = handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport);
     if is_handshake {
@@ -75,11 +78,11 @@ pub fn deliver(
         conn.note_generation(arrival.header.ext());
     }
     if !path.accept_sequence(arrival.header.sequence(), arrival.header.flags()) {
-        rds.count(Core::RecvDropOldSeq);
+        drop_arrival(path, &arrival, Reason::OldSequence);
         return Ok(());
     }
     if dport == PORT_PING {
-        ping(path, sport, arrival.header.ext());
+        ping(path, &arrival);
         return Ok(());
     }
     if handshake::is_probe_reply(sport, dport) {
@@ -106,23 +109,34 @@ pub fn redeliver(
         address: arrival.destination,
     };
     match conn.net.binds.lookup(&key) {
-        Some(sk) => sk.receive(arrival, map, conn.key.tos, overload),
+        Some(sk) => sk.receive(arrival, path, map, overload),
         None => {
-            conn.rds.count(Core::RecvDropNoSock);
+            drop_arrival(path, &arrival, Reason::NoSocket);
             Ok(())
         }
     }
 }
 
+/// A message that has arrived goes no further. Over loopback the path is that of the sender.
+pub(crate) fn drop_arrival(path: &Path, arrival: &Arrival, reason: Reason) {
+    path.conn.net.drop_datagram(reason, || {
+        let (to, from) = (arrival.destination, arrival.source);
+        let place = trace::place(&path.conn.net, to, from, path.via());
+        (place, trace::arrived(&arrival.header))
+    });
+}
+
 /// Answers a ping. A probe is answered whatever the administrator says of pings: multipath depends on it.
-fn ping(path: &Arc<Path>, sport: u16, extensions: &[u8; 16]) {
+fn ping(path: &Arc<Path>, arrival: &Arrival) {
     let rds = &path.conn.rds;
+    let (sport, extensions) = (arrival.header.sport(), arrival.header.ext());
     let probe = handshake::is_probe(sport, PORT_PING);
     if sport == PORT_PING {
+        drop_arrival(path, arrival, Reason::PingUnanswerable);
         return;
     }
     if !probe && !rds.tunables.answers_pings() {
-        rds.count(Core::RecvDropNoSock);
+        drop_arrival(path, arrival, Reason::PingDisabled);
         return;
     }
     rds.count(Core::RecvPing);
@@ -154,5 +168,9 @@ fn way_back(path: &Arc<Path>) -> Option<Arc<Path>> {
 pub fn congestion_map(path: &Arc<Path>, bytes: &[u8]) {
     let conn = &path.conn;
     let freed = conn.peer_map.replace(bytes);
+    trace::event::cong_receive(|| {
+        let ports = bytes.iter().map(|byte| byte.count_ones()).sum();
+        (path.place(), ports)
+    });
     conn.net.map_updated(&conn.peer_map, freed);
 }

@@ -12,6 +12,10 @@ use crate::{
         UserSock, //
     },
     sockopt::TracePoints,
+    trace::{
+        self,
+        Reason, //
+    },
     zerocopy, //
 };
 use kernel::{
@@ -161,6 +165,7 @@ fn put_back(sk: &UserSock, message: Next) {
         let mut rx = sk.rx.lock();
         if rx.closed {
             drop(rx);
+            trace::drop_incoming(sk, &message, Reason::Unread);
             return;
         }
         rx.bytes += message.len();
@@ -170,6 +175,14 @@ fn put_back(sk: &UserSock, message: Next) {
         drop(rx);
         // Another reader may have gone to sleep meanwhile.
         sk.wake_sleepers();
+    }
+}
+
+/// Some or all of a message is lost to its reader, unless it was left on the queue.
+#[cold]
+fn lose(sk: &UserSock, message: &Next, reason: Reason) {
+    if let Next::Taken(message) = message {
+        trace::drop_incoming(sk, message, reason);
     }
 }
 
@@ -184,17 +197,19 @@ fn receive(sk: &UserSock, msg: &mut MsgDest<'_>, message: Next, flags: u32) -> R
         }
     };
     sk.rds.count_by(Core::CopyToUser, copied);
-    if copied < message.len() {
+    let truncated = copied < message.len();
+    if truncated {
         msg.flags_or(MSG_TRUNC);
         if flags & MSG_TRUNC != 0 {
             copied = message.len();
         }
     }
     if msg.has_control() {
-        put_control(sk, msg, &message)?;
-        if flags & MSG_PEEK == 0 {
-            zerocopy::put(sk, msg)?;
-        }
+        put_control(sk, msg, &message, flags)
+            .inspect_err(|_| lose(sk, &message, Reason::BadControlBuffer))?;
+    }
+    if truncated {
+        lose(sk, &message, Reason::Truncated);
     }
     sk.rds.count(Core::RecvDelivered);
     if msg.wants_name() {
@@ -204,7 +219,7 @@ fn receive(sk: &UserSock, msg: &mut MsgDest<'_>, message: Next, flags: u32) -> R
 }
 
 /// Adds the control messages that the application asked for.
-fn put_control(sk: &UserSock, msg: &mut MsgDest<'_>, message: &Incoming) -> Result {
+fn put_control(sk: &UserSock, msg: &mut MsgDest<'_>, message: &Incoming, flags: u32) -> Result {
     if let (Some(timestamp), true) = (message.timestamp, sk.rcvtstamp_flag()) {
         msg.put_timestamp(timestamp, sk.tstamp_new_flag())?;
     }
@@ -212,6 +227,9 @@ fn put_control(sk: &UserSock, msg: &mut MsgDest<'_>, message: &Incoming) -> Resu
     if !points.is_empty() {
         let record = points.record(&message.trace, weft::time::local_clock());
         msg.put_cmsg(uapi::SOL_RDS, cmsg::RXPATH_LATENCY, &record)?;
+    }
+    if flags & MSG_PEEK == 0 {
+        zerocopy::put(sk, msg)?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::{
         Path,
         Xmit, //
     },
+    trace, //
 };
 use kernel::{
     prelude::*,
@@ -144,7 +145,9 @@ impl Path {
                 // The peer must hear of it in the end.
                 self.conn.mark_map();
             }
-            return Ok(Some((map?, false)));
+            let map = map?;
+            trace::event::cong_send(|| (self.place(), self.conn.local_map.count()));
+            return Ok(Some((map, false)));
         }
         let mut queue = self.queue.lock();
         let Some(entry) = queue.send.pop_front() else {

@@ -15,6 +15,7 @@ use crate::{
     path::Path,
     poll,
     recv::{
+        self,
         Arrival,
         Overload, //
     },
@@ -24,6 +25,10 @@ use crate::{
     state::{
         Rds,
         RDS, //
+    },
+    trace::{
+        self,
+        Reason, //
     },
     transport::Attached,
     zerocopy::Completions, //
@@ -279,14 +284,14 @@ pub trait RdsSockExt {
     fn congestion_freed(&self, ports: u64);
     /// A message left its path for good. Up to softirq.
     fn message_finished(&self, message: &Message);
-    /// Queues a message that arrived for this socket. Up to softirq.
+    /// Queues a message that arrived on `path` for this socket. Up to softirq.
     ///
     /// Gives the message back if the socket has far more unread than it asked for and `overload` says so.
     fn receive(
         &self,
         arrival: Arrival,
+        path: &Path,
         map: &CongMap,
-        tos: u8,
         overload: Overload,
     ) -> Result<(), Arrival>;
     /// Books a change of the receive queue and marks the port congested or free; with `rx` locked.
@@ -335,8 +340,8 @@ impl RdsSockExt for RdsSock {
     fn receive(
         &self,
         arrival: Arrival,
+        path: &Path,
         map: &CongMap,
-        tos: u8,
         overload: Overload,
     ) -> Result<(), Arrival> {
         let limit = self.receive_limit();
@@ -346,7 +351,7 @@ impl RdsSockExt for RdsSock {
             let mut rx = self.rx.lock();
             if rx.closed {
                 drop(rx);
-                self.rds.count(Core::RecvDropDeadSock);
+                recv::drop_arrival(path, &arrival, Reason::DeadSocket);
                 return Ok(());
             }
             // With nothing to read an application could not make room for anybody.
@@ -358,7 +363,7 @@ impl RdsSockExt for RdsSock {
             let incoming = arrival.slot.fill(
                 arrival.source,
                 arrival.header,
-                tos,
+                path.via(),
                 timestamp,
                 arrival.trace,
                 arrival.data,
@@ -366,6 +371,12 @@ impl RdsSockExt for RdsSock {
             let len = incoming.len();
             rx.bytes += len;
             rx.count += 1;
+            // Before anybody can read it.
+            trace::event::receive(|| {
+                let to = arrival.destination;
+                let place = trace::place(&self.net, to, incoming.source, incoming.via);
+                (place, trace::arrived(&incoming.header))
+            });
             rx.messages.push_back(incoming);
             self.rds.add_unread(1, len);
             self.rds.count(Core::RecvQueued);
@@ -414,8 +425,16 @@ impl RdsSockExt for RdsSock {
                 tx.messages.push_back_list_arc(message);
             }
         }
+        let reason = match only {
+            Some(_) => Reason::Cancelled,
+            None => Reason::Closed,
+        };
         while let Some(message) = cancelled.pop_front() {
-            message.path.remove(&message);
+            // Unless it was acknowledged just now.
+            if message.path.remove(&message) {
+                let datagram = || trace::outgoing(&message);
+                message.path.drop_datagram(reason, datagram);
+            }
             message.disown();
             if let (true, Some(completion)) = (closed, &message.completion) {
                 completion.forget();
@@ -428,13 +447,15 @@ impl RdsSockExt for RdsSock {
 /// Ends the socket: drops what it received, cancels what it sent, frees its address. Sleeps.
 fn release(sk: &UserSock) {
     sk.net.remove_socket(sk);
-    let received = {
+    let mut received = {
         let mut rx = sk.rx.lock();
         rx.closed = true;
         sk.rds.remove_unread(rx.count, rx.bytes);
         core::mem::take(&mut rx.messages)
     };
-    drop(received);
+    while let Some(message) = received.pop_front() {
+        trace::drop_incoming(sk, &message, Reason::Unread);
+    }
     let completions = sk.zerocopy.lock().close();
     drop(completions);
     // ORDERING: Nobody else is in a system call on this socket.

@@ -26,7 +26,10 @@ use weft::{
     time,
     workqueue::QueueHandle, //
 };
-use weft_proto::rds::counters::Core;
+use weft_proto::rds::counters::{
+    Core,
+    Drops, //
+};
 
 /// The module state, for entry points that get no context.
 pub static RDS: Global<Rds> = Global::new();
@@ -35,6 +38,7 @@ pub static RDS: Global<Rds> = Global::new();
 #[pin_data]
 pub struct Rds {
     counters: Counters<{ Core::COUNT }>,
+    drops: Counters<{ Drops::COUNT }>,
     /// Where the tasks of connection paths run.
     pub queue: QueueHandle,
     /// Who can carry messages.
@@ -51,10 +55,11 @@ pub struct Rds {
 impl Rds {
     /// Creates the state; `send_batch` is the module parameter `send_batch_count`.
     pub fn new(queue: QueueHandle, send_batch: i32) -> Result<Arc<Self>> {
-        let counters = Counters::new()?;
+        let (counters, drops) = (Counters::new()?, Counters::new()?);
         Arc::pin_init(
             pin_init!(Self {
                 counters,
+                drops,
                 queue,
                 transports <- Transports::new(),
                 tunables: Tunables::new(send_batch),
@@ -101,6 +106,16 @@ impl Rds {
     #[inline]
     pub(crate) fn has_too_much_unread(&self) -> bool {
         self.unread.load(Relaxed) > self.tunables.max_unread_bytes.load(Relaxed)
+    }
+
+    /// Counts a drop that C does not count; `trace.rs` decides.
+    pub(crate) fn count_own(&self, counter: Drops) {
+        self.drops.add(counter as usize, 1);
+    }
+
+    /// The value of a counter that C does not have.
+    pub(crate) fn drop_counter(&self, index: usize) -> u64 {
+        self.drops.sum(index)
     }
 
     /// Makes a namespace known. Sleeps.

@@ -20,6 +20,7 @@ use rds::{
         ConnKey, //
     },
     netns::NetState,
+    trace::Reason,
     transport::Kind, //
 };
 use weft::{
@@ -96,7 +97,9 @@ impl Acceptor {
             tos: 0,
             interface: socket.interface(),
         };
-        let path = Conn::enter(&self.net, key, true, |conn| place(conn, peer.port))?;
+        let not_accepted = || self.net.drop_connection(&key, Reason::NotAccepted);
+        let path = Conn::enter(&self.net, key, true, |conn| place(conn, peer.port))
+            .inspect_err(|_| not_accepted())?;
         let conn = &path.conn;
         match arbitration::accepted(conn.role()) {
             Accepted::Refuse => {
@@ -104,11 +107,15 @@ impl Acceptor {
                 if let Some(path) = conn.path(0) {
                     path.connect_if_down();
                 }
+                self.net.drop_connection(&key, Reason::WrongWay);
                 refuse(socket);
             }
             Accepted::TakeSlot => match TcpPath::of(&path) {
                 Some((path, tcp)) => tcp.offer(path, socket),
-                None => refuse(socket),
+                None => {
+                    not_accepted();
+                    refuse(socket);
+                }
             },
         }
         Ok(())

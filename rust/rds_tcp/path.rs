@@ -30,6 +30,7 @@ use rds::{
         Payload, //
     },
     path::Path,
+    trace::Reason,
     transport::PathOps,
     worker::Event, //
 };
@@ -187,11 +188,17 @@ impl TcpPath {
         let since = time::jiffies();
         {
             let mut parked = self.0.parked.lock();
-            if path.conn.is_destroying()
-                || parked.len() >= MOST_PARKED
-                || parked.reserve(1, GFP_KERNEL).is_err()
-            {
+            let refusal = if path.conn.is_destroying() {
+                Some(Reason::Parked)
+            } else if parked.len() >= MOST_PARKED {
+                Some(Reason::Crowded)
+            } else {
+                let room = parked.reserve(1, GFP_KERNEL);
+                room.is_err().then_some(Reason::NotAccepted)
+            };
+            if let Some(reason) = refusal {
                 drop(parked);
+                path.drop_connection(reason);
                 accept::refuse(socket);
                 return;
             }
@@ -210,11 +217,11 @@ impl TcpPath {
     }
 
     /// Puts a connection back that could not be taken, before all others.
-    fn park_again(&self, entry: Parked) {
+    fn park_again(&self, path: &Path, entry: Parked) {
         let mut parked = self.0.parked.lock();
         if parked.insert_within_capacity(0, entry).is_err() {
             // It came from here, so there is room unless others came meanwhile.
-            pr_debug!("RDS/tcp: parked connection lost\n");
+            path.drop_connection(Reason::Crowded);
         }
     }
 
@@ -225,7 +232,10 @@ impl TcpPath {
             let other = path.conn.path(target);
             match other.as_ref().and_then(Self::of) {
                 Some((other, tcp)) => tcp.offer(other, entry.socket),
-                None => accept::refuse(entry.socket),
+                None => {
+                    path.drop_connection(Reason::Parked);
+                    accept::refuse(entry.socket);
+                }
             }
         }
         if !path.is_agreed() {
@@ -285,7 +295,7 @@ impl Inner {
             Ok(hooks) => hooks,
             Err(error) => return Err((error, socket)),
         };
-        self.reset_rx();
+        self.reset_rx(path);
         // ORDERING: The callbacks that look at these come to be with the next step.
         self.heard.store(false, Relaxed);
         self.attached_at.store(time::jiffies(), Relaxed);
@@ -294,9 +304,9 @@ impl Inner {
     }
 
     /// Begins a new stream.
-    fn reset_rx(&self) {
+    fn reset_rx(&self, path: &Path) {
         let mut rx = self.rx.lock();
-        rx.reset();
+        rx.reset(path);
         self.note_missing(&rx);
     }
 
@@ -457,6 +467,7 @@ impl Inner {
                 return;
             }
         }
+        path.drop_connection(Reason::NotDrained);
     }
 }
 
@@ -509,6 +520,7 @@ impl PathOps for TcpPath {
             slot.closed = true;
             let parked = core::mem::take(&mut *inner.parked.lock());
             for entry in parked {
+                path.drop_connection(Reason::Parked);
                 accept::refuse(entry.socket);
             }
         }
@@ -526,7 +538,7 @@ impl PathOps for TcpPath {
             attached.detach();
         }
         *inner.ends.lock() = None;
-        inner.reset_rx();
+        inner.reset_rx(path);
         path.set_receiver_stopped(false);
     }
 
@@ -651,7 +663,7 @@ impl PathOps for TcpPath {
             };
             if let Err((error, socket)) = self.0.adopt(path, socket) {
                 // Its data may be acknowledged already, so the connection must not be lost.
-                self.park_again(Parked { socket, since });
+                self.park_again(path, Parked { socket, since });
                 if error != EBUSY {
                     path.accept_later();
                 }

@@ -16,7 +16,8 @@ use rds::{
         Trace, //
     },
     path::Path,
-    recv, //
+    recv,
+    trace::Reason, //
 };
 use weft::{
     mm::bytes::Bytes,
@@ -68,9 +69,19 @@ pub(crate) struct Rx {
 }
 
 impl Rx {
-    /// Begins anew, for another connection.
-    pub(crate) fn reset(&mut self) {
+    /// Begins anew, for another connection; what has not arrived whole is dropped.
+    pub(crate) fn reset(&mut self, path: &Path) {
+        if let Some(arrival) = &self.pending {
+            path.drop_arriving(Reason::Undelivered, Some(&arrival.header));
+        } else if !self.refused && self.is_inside() {
+            path.drop_arriving(Reason::CutOff, self.header.as_ref());
+        }
         *self = Self::default();
+    }
+
+    /// Whether the stream is in the middle of a message.
+    fn is_inside(&self) -> bool {
+        self.header.is_some() || self.reassembly.header_needed() < HEADER_LEN
     }
 
     /// Whether the peer broke the protocol.
@@ -131,6 +142,7 @@ impl Rx {
             }
             Some(Err(refusal)) => {
                 self.refused = true;
+                path.drop_connection(Reason::BadHeader);
                 weft::pr_ratelimited!(
                     pr_warn,
                     "RDS/tcp: {} sent a bad header ({:?}), disconnecting\n",

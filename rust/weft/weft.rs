@@ -21,6 +21,7 @@ pub mod ratelimit;
 pub mod sync;
 pub mod sysfs;
 pub mod time;
+pub mod trace;
 pub mod workqueue;
 
 use kernel::prelude::*;

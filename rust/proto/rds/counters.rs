@@ -149,13 +149,53 @@ counters! {
     }
 }
 
+counters! {
+    /// Counters of what is dropped and C does not count. They come last in the list, behind all that C has.
+    pub enum Drops {
+        /// Datagrams received whose socket was closed before they were read.
+        Unread = "drop_unread",
+        /// Datagrams whose reader's control buffer could not be written.
+        BadControlBuffer = "drop_bad_control_buffer",
+        /// Datagrams of which a reader took only the beginning.
+        Truncated = "drop_truncated",
+        /// Pings from the port that answers pings.
+        PingUnanswerable = "drop_ping_unanswerable",
+        /// Datagrams of which the end of a transport connection cut off the rest.
+        CutOff = "drop_cut_off",
+        /// Datagrams for which a socket had no room until the connection was destroyed.
+        Undelivered = "drop_undelivered",
+        /// Datagrams taken back because their socket was closed before they were acknowledged.
+        Closed = "drop_closed",
+        /// Datagrams taken back by `RDS_CANCEL_SENT_TO`.
+        Cancelled = "drop_cancelled",
+        /// Messages that waited on a connection when it was destroyed.
+        ConnDestroyed = "drop_conn_destroyed",
+        /// Messages that waited on a path that the peer does not have any more.
+        SurplusPath = "drop_surplus_path",
+        /// Messages of the protocol, such as answers to pings, that could not be queued.
+        ControlRefused = "drop_control_refused",
+        /// Transport connections ended because the peer broke the protocol.
+        BadHeader = "drop_conn_bad_header",
+        /// Transport connections closed although the peer had not closed its side in time.
+        NotDrained = "drop_conn_not_drained",
+        /// Transport connections refused because the other end is to be connected to.
+        WrongWay = "drop_conn_wrong_way",
+        /// Transport connections refused because they belong to no connection that could be had.
+        NotAccepted = "drop_conn_not_accepted",
+        /// Transport connections refused because too many of the same peer wait.
+        Crowded = "drop_conn_crowded",
+        /// Transport connections that waited for their path when the connection was destroyed.
+        Parked = "drop_conn_parked",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_of_counters() {
-        assert_eq!((Core::COUNT, Tcp::COUNT), (37, 5));
+        assert_eq!((Core::COUNT, Tcp::COUNT, Drops::COUNT), (37, 5, 17));
     }
 
     #[test]
@@ -168,7 +208,11 @@ mod tests {
             assert_eq!(*counter as usize, at);
             assert!(counter.name().starts_with("tcp_"));
         }
-        for name in Core::NAMES.iter().chain(Tcp::NAMES) {
+        for (at, counter) in Drops::ALL.iter().enumerate() {
+            assert_eq!(*counter as usize, at);
+            assert!(counter.name().starts_with("drop_"));
+        }
+        for name in Core::NAMES.iter().chain(Tcp::NAMES).chain(Drops::NAMES) {
             assert!(name.len() < 32);
         }
     }
@@ -180,5 +224,6 @@ mod tests {
         assert_eq!(Core::SendPong as usize, 24);
         assert_eq!(Core::NAMES[36], "mprds_catchup_tx0_retries");
         assert_eq!(Tcp::NAMES[4], "tcp_listen_closed_stale");
+        assert_eq!(Drops::NAMES[16], "drop_conn_parked");
     }
 }

@@ -105,6 +105,13 @@ impl Net {
         unsafe { bindings::weft_helper_net_cookie(self.as_raw()) }
     }
 
+    /// The number of the namespace's file, which is how users know it: the inode of `/proc/PID/ns/net`.
+    #[inline]
+    pub fn inode(&self) -> u32 {
+        // SAFETY: By the type invariants the namespace is initialised, which includes its number.
+        unsafe { bindings::weft_helper_net_inum(self.as_raw()) }
+    }
+
     /// Takes an active reference, unless the last one is gone already.
     #[inline]
     pub fn try_get(&self) -> Option<NetRef> {

@@ -39,6 +39,11 @@ cong_send_error cong_send_blocked recv_bytes_added_to_sock recv_bytes_freed_from
 mprds_catchup_tx0_retries""".split()
 TCP_COUNTERS = """tcp_data_ready_calls tcp_write_space_calls tcp_sndbuf_full tcp_connect_raced
 tcp_listen_closed_stale""".split()
+# What C does not have comes last.
+DROP_COUNTERS = """drop_unread drop_bad_control_buffer drop_truncated drop_ping_unanswerable drop_cut_off
+drop_undelivered drop_closed drop_cancelled drop_conn_destroyed drop_surplus_path drop_control_refused
+drop_conn_bad_header drop_conn_not_drained drop_conn_wrong_way drop_conn_not_accepted drop_conn_crowded
+drop_conn_parked""".split()
 
 Connection = namedtuple("Connection", "next_tx next_rx local peer transport flags tos")
 Message = namedtuple("Message", "seq len local peer lport fport flags tos")
