@@ -99,13 +99,17 @@ impl Answer {
             data,
             invalidate,
             imm: imm::response(chunk, status, invalidate.is_some()),
-            message: new_rkey.map(|rkey| {
-                let mut message = [0; RKEY_RSP_LEN];
-                // Same length, so this cannot fail.
-                let _ = RkeyRsp::new(chunk.number(), rkey).write_to(&mut message);
-                message
-            }),
+            message: new_rkey.map(|rkey| Self::key_message(chunk, rkey)),
         }
+    }
+
+    /// The message that brings the new key of `chunk`.
+    #[inline]
+    pub fn key_message(chunk: ChunkId, rkey: u32) -> [u8; RKEY_RSP_LEN] {
+        let mut message = [0; RKEY_RSP_LEN];
+        // Same length, so this cannot fail.
+        let _ = RkeyRsp::new(chunk.number(), rkey).write_to(&mut message);
+        message
     }
 }
 
