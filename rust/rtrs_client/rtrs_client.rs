@@ -50,6 +50,7 @@ mod lane;
 mod line;
 mod link;
 mod module;
+mod params;
 mod parking;
 mod path;
 mod receiver;

@@ -62,6 +62,9 @@ fn build<'o>(slot: &'o Slot, reply: &Reply, chain: &mut Chain<'o>) -> Result {
         Some(data) => (Some(data_of(slot, &data)?), remote_of(&data)),
         None => (None, Remote::NONE),
     };
+    if slot.key.is_none() && parts.invalidate.is_none() {
+        return chain.write_imm(data, remote, parts.imm);
+    }
     if data.is_some() {
         chain.write(data, remote)?;
     }

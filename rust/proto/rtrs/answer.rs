@@ -9,6 +9,8 @@
 //! 3. with new keys only: the registration of the chunk under its new key (local, not sent),
 //! 4. the immediate; with new keys it comes with the new key of the chunk.
 //!
+//! If nothing is between the data and the immediate, one write brings both.
+//!
 //! The client relies on it that an immediate which says "invalidated" came after an invalidation, and that with new
 //! keys every answer, even to a failed request, brings one.
 //!

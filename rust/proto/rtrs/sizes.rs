@@ -40,6 +40,7 @@ impl Needs {
     pub const CLIENT: Self = Self {
         send: 3,
         recv: 2,
+        // Few requests are invalidated by the server.
         slack: 0,
         sge: 2,
     };

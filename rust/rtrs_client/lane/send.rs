@@ -16,6 +16,7 @@ use crate::{
         Order, //
     },
     line::Line,
+    params,
     session::SEGMENT, //
 };
 use kernel::{
@@ -117,7 +118,7 @@ fn target(at: Remote, len: u32) -> Target {
         addr: at.addr,
         rkey: at.rkey,
         len,
-        invalidate: true,
+        invalidate: params::remote_invalidation.value(),
     }
 }
 
