@@ -122,6 +122,11 @@ impl CongMap {
         }
     }
 
+    /// Whether any port is congested. Any context.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.words.iter().any(|word| word.load(Acquire) != 0)
+    }
+
     /// Takes over a map that a peer sent; returns the mask of ports (modulo 64) that became free. Up to softirq.
     pub fn replace(&self, bytes: &[u8]) -> u64 {
         let _changing = self.conns.lock();

@@ -3,12 +3,16 @@
 //! The bond between an own address and a peer's.
 //!
 //! C counterpart: `struct rds_connection` in `net/rds/connection.c`. It is made by the first message or by the peer's
-//! connect, and lives until its namespace or its transport goes: it holds what was not acknowledged yet, so it
-//! outlasts every transport connection.
+//! connect. It holds what was not acknowledged yet, so it outlasts every transport connection: it lives until its
+//! namespace or its transport goes, or until nobody has used it for long (`idle.rs`).
 
 use crate::{
-    cong::CongMap,
     handshake::Handshake,
+    idle::{
+        InUse,
+        Quiet, //
+    },
+    maps::MapRef,
     netns::NetState,
     path::Path,
     state::Rds,
@@ -28,6 +32,7 @@ use kernel::{
             Acquire,
             Atomic,
             Full,
+            Relaxed,
             Release, //
         },
         Arc, //
@@ -49,6 +54,9 @@ use weft_proto::rds::{
     },
     counters::Core, //
 };
+
+/// How often a connection is looked for that goes away just when it was found.
+const MOST_ENTRIES: usize = 4;
 
 /// What identifies a connection within its namespace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,9 +85,9 @@ pub struct Conn {
     /// What carries it.
     pub transport: TransportRef,
     /// Own congestion, sent to the peer.
-    pub local_map: Arc<CongMap>,
+    pub local_map: MapRef,
     /// The peer's congestion.
-    pub peer_map: Arc<CongMap>,
+    pub peer_map: MapRef,
     /// What the two ends told each other about multipath.
     #[pin]
     pub(crate) handshake: SpinLockBh<Handshake>,
@@ -94,7 +102,13 @@ pub struct Conn {
     paths: SpinLockBh<KVec<Arc<Path>>>,
     /// The own map has to be sent.
     map_queued: Atomic<bool>,
-    destroying: Atomic<bool>,
+    pub(crate) destroying: Atomic<bool>,
+    /// Nobody may come to the connection: it is being forgotten, or it is being seen whether it can be.
+    pub(crate) retiring: Atomic<bool>,
+    /// A path has been up: the peer knows numbers of this end.
+    pub(crate) was_up: Atomic<bool>,
+    #[pin]
+    pub(crate) quiet: SpinLockBh<Quiet>,
     #[pin]
     map_links: ListLinks<0>,
     #[pin]
@@ -110,7 +124,8 @@ impl Conn {
     /// The connection from `key.local` to `key.peer`, made if there is none. Sleeps.
     ///
     /// Messages to an own address take the loopback transport if `key.kind` prefers that; then an `incoming`
-    /// connection is refused with `EOPNOTSUPP`. `ENETDOWN` while namespace or transport go away, `ENOMEM`.
+    /// connection is refused with `EOPNOTSUPP`. `ENETDOWN` while namespace or transport go away; `ENOMEM`, also if the
+    /// namespace has as many connections as it may have.
     pub fn get(net: &Arc<NetState>, mut key: ConnKey, incoming: bool) -> Result<Arc<Self>> {
         if let Some(conn) = net.find_connection(&key) {
             return Ok(conn);
@@ -131,10 +146,29 @@ impl Conn {
         Self::create(net, key, transport)
     }
 
+    /// The same, and goes to the path of it that `choose` names. Sleeps.
+    ///
+    /// `EAGAIN` if the connection goes away at once; else the errors of [`Self::get`].
+    pub fn enter(
+        net: &Arc<NetState>,
+        key: ConnKey,
+        incoming: bool,
+        choose: impl Fn(&Arc<Self>) -> usize,
+    ) -> Result<InUse> {
+        for _ in 0..MOST_ENTRIES {
+            let conn = Self::get(net, key, incoming)?;
+            // One that is being forgotten is not found again.
+            if let Some(path) = conn.path(choose(&conn)).and_then(Path::enter) {
+                return Ok(path);
+            }
+        }
+        Err(EAGAIN)
+    }
+
     fn create(net: &Arc<NetState>, key: ConnKey, transport: TransportRef) -> Result<Arc<Self>> {
         let reservation = RBTreeNodeReservation::new(GFP_KERNEL)?;
-        let local_map = net.map(&key.local)?;
-        let peer_map = net.map(&key.peer)?;
+        let local_map = MapRef::get(net, &key.local)?;
+        let peer_map = MapRef::get(net, &key.peer)?;
         let conn = Arc::pin_init(
             pin_init!(Self {
                 key,
@@ -150,6 +184,9 @@ impl Conn {
                 paths <- new_spinlock_bh!(KVec::new(), "rds_paths"),
                 map_queued: Atomic::new(false),
                 destroying: Atomic::new(false),
+                retiring: Atomic::new(false),
+                was_up: Atomic::new(false),
+                quiet <- new_spinlock_bh!(Quiet::default(), "rds_quiet"),
                 map_links <- ListLinks::new(),
                 map_tracker <- Tracker::new(),
                 map_home: Home::new(),
@@ -216,6 +253,18 @@ impl Conn {
     pub fn is_destroying(&self) -> bool {
         // ORDERING: `Acquire` pairs with `destroy`.
         self.destroying.load(Acquire)
+    }
+
+    /// Whether the connection is being forgotten; see [`Path::enter`].
+    #[inline]
+    pub(crate) fn is_retiring(&self) -> bool {
+        self.retiring.load(Acquire)
+    }
+
+    /// A path is up.
+    pub(crate) fn note_up(&self) {
+        // ORDERING: The change of state that came before makes it visible.
+        self.was_up.store(true, Relaxed);
     }
 
     /// Has the own congestion map sent to the peer. Up to softirq.

@@ -46,6 +46,19 @@ pub struct Handshake {
     probing: bool,
 }
 
+impl Handshake {
+    /// The peer's life and whether its source ports say which path a connection is.
+    pub(crate) fn known(&self) -> (u32, bool) {
+        (self.peer_generation, self.sport_encodes_path)
+    }
+
+    /// Takes over what was known before.
+    pub(crate) fn recall(&mut self, peer_generation: u32, sport_encodes_path: bool) {
+        self.peer_generation = peer_generation;
+        self.sport_encodes_path = sport_encodes_path;
+    }
+}
+
 impl Conn {
     /// Sends a probe on path 0 unless one is under way. Up to softirq.
     pub fn probe(&self, first: &Arc<Path>) {

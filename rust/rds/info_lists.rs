@@ -9,7 +9,10 @@ use crate::{
     incoming::Incoming,
     info::Sink,
     message::Message,
-    path::TxQueue,
+    path::{
+        Path,
+        TxQueue, //
+    },
     sock::{
         RdsSock,
         RdsSockExt,
@@ -50,6 +53,7 @@ pub(crate) fn fill(sk: &UserSock, number: i32, sink: &mut Sink) -> Option<()> {
         option::RECV_MESSAGES6 => received(sk, sink, true),
         option::SOCKETS => sockets(sk, sink, false),
         option::SOCKETS6 => sockets(sk, sink, true),
+        option::PATHS => paths(sk, sink),
         other => {
             let mut found = None;
             sk.rds.transports.for_each(|transport| {
@@ -113,6 +117,35 @@ fn connection(conn: &Conn) -> Option<record::Connection6> {
         conn.transport.name(),
         flags,
     ))
+}
+
+fn paths(sk: &UserSock, sink: &mut Sink) {
+    sink.begin::<record::Path>();
+    sk.net
+        .for_each_connection(|conn| conn.for_each_path(|path| sink.push(&one_path(conn, path))));
+}
+
+fn one_path(conn: &Conn, path: &Path) -> record::Path {
+    let (next, waiting) = {
+        let queue = path.queue.lock();
+        let waiting = queue.send.iter().count() + queue.unacked.iter().count();
+        (queue.next_sequence, waiting)
+    };
+    record::Path {
+        next_tx_seq: next.into(),
+        next_rx_seq: path.rx_expected().into(),
+        laddr: conn.key.local,
+        faddr: conn.key.peer,
+        transport: record::Path::transport(conn.transport.name()),
+        waiting: u32::try_from(waiting).unwrap_or(u32::MAX).into(),
+        losses: path.losses().into(),
+        tos: conn.key.tos,
+        index: path.index,
+        paths: conn.paths_in_use(),
+        // CAST: Small numbers.
+        state: path.state().as_i32() as u8,
+        reserved: [0; 4],
+    }
 }
 
 fn queued(sk: &UserSock, sink: &mut Sink, which: Queue, v6: bool) {

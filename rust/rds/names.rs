@@ -6,6 +6,7 @@
 //! and keeps no reference, and IPv4 and IPv6 do not mix.
 
 use crate::{
+    maps::MapRef,
     sock::{
         Bound,
         UserSock, //
@@ -71,7 +72,7 @@ pub(crate) fn bind(sk: &UserSock, addr: &[u8]) -> Result {
     if is_reserved(wanted.port) {
         return Err(EINVAL);
     }
-    let map = sk.net.map(&wanted.addr)?;
+    let map = MapRef::get(&sk.net, &wanted.addr)?;
     let key = sk
         .net
         .binds

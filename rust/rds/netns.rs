@@ -13,6 +13,8 @@ use crate::{
         Conn,
         ConnKey, //
     },
+    idle::Remembered,
+    maps::MapTable,
     sock::{
         RdsSock,
         RdsSockExt, //
@@ -49,20 +51,23 @@ use weft::{
         sysctl::SysctlTable, //
     },
     new_spinlock_bh,
+    new_task,
     sync::{
         bh::SpinLockBh,
         wait::WaitQueue, //
     },
-    time, //
+    time,
+    workqueue::Task, //
 };
-use weft_proto::rds::{
-    addr::Addr,
-    counters::Core, //
-};
+use weft_proto::rds::counters::Core;
 
 /// The connections of a namespace.
-struct ConnTable {
-    conns: RBTree<ConnKey, Arc<Conn>>,
+pub(crate) struct ConnTable {
+    pub(crate) conns: RBTree<ConnKey, Arc<Conn>>,
+    /// Those that were forgotten, but for their numbers.
+    pub(crate) remembered: Remembered,
+    /// How many there are of both.
+    pub(crate) count: usize,
     /// The namespace is going away: no connection is added any more.
     closed: bool,
 }
@@ -85,9 +90,12 @@ pub struct NetState {
     #[pin]
     pub binds: BindTable,
     #[pin]
-    conns: SpinLockBh<ConnTable>,
+    pub(crate) conns: SpinLockBh<ConnTable>,
     #[pin]
-    maps: SpinLockBh<RBTree<Addr, Arc<CongMap>>>,
+    pub(crate) maps: SpinLockBh<MapTable>,
+    /// Looks for connections that nobody uses.
+    #[pin]
+    idle: Task<NetState>,
     /// Sockets that want to know when ports become free.
     #[pin]
     monitors: SpinLockBh<RBTree<usize, ARef<RdsSock>>>,
@@ -97,6 +105,8 @@ pub struct NetState {
     #[pin]
     pub pollers: WaitQueue,
 }
+
+weft::impl_has_task! { impl HasTask<0> for NetState { self.idle } }
 
 impl NetState {
     fn new(rds: &Arc<Rds>, net: &ScopedNet<'_>) -> Result<Arc<Self>> {
@@ -111,8 +121,14 @@ impl NetState {
                 life: time::random_u32() | 1,
                 sockets <- new_spinlock_bh!(RBTree::new(), "rds_sockets"),
                 binds <- BindTable::new(),
-                conns <- new_spinlock_bh!(ConnTable { conns: RBTree::new(), closed: false }, "rds_conns"),
+                conns <- new_spinlock_bh!(ConnTable {
+                    conns: RBTree::new(),
+                    remembered: RBTree::new(),
+                    count: 0,
+                    closed: false,
+                }, "rds_conns"),
                 maps <- new_spinlock_bh!(RBTree::new(), "rds_maps"),
+                idle <- new_task!(rds.queue.clone(), "rds_idle"),
                 monitors <- new_spinlock_bh!(RBTree::new(), "rds_monitors"),
                 generation: Atomic::new(0),
                 pollers <- weft::new_wait_queue!("rds_poll_wait"),
@@ -136,23 +152,6 @@ impl NetState {
     pub fn congestion_generation(&self) -> u32 {
         // ORDERING: A hint; the wake-up that follows an update orders the rest.
         self.generation.load(Relaxed)
-    }
-
-    /// The congestion map of an address, made if there is none. May sleep.
-    pub fn map(&self, address: &Addr) -> Result<Arc<CongMap>> {
-        if let Some(map) = self.maps.lock().get(address) {
-            return Ok(map.clone());
-        }
-        let node = RBTreeNode::new(*address, CongMap::new(*address)?, GFP_KERNEL)?;
-        let mut maps = self.maps.lock();
-        if let Some(map) = maps.get(address) {
-            let map = map.clone();
-            drop(maps);
-            drop(node);
-            return Ok(map);
-        }
-        maps.insert(node);
-        maps.get(address).cloned().ok_or(ENOMEM)
     }
 
     /// A map changed: `freed` are the ports (modulo 64) that can be sent to again. Up to softirq.
@@ -211,9 +210,9 @@ impl NetState {
 
     /// Puts a new connection into the table, unless another was faster: the one that is in the table is returned.
     ///
-    /// `ENETDOWN` if the namespace is going away.
+    /// `ENETDOWN` if the namespace is going away, `ENOMEM` if it has as many connections as it may have.
     pub(crate) fn insert_connection(
-        &self,
+        self: &Arc<Self>,
         conn: &Arc<Conn>,
         reservation: RBTreeNodeReservation<ConnKey, Arc<Conn>>,
     ) -> Result<Arc<Conn>> {
@@ -226,10 +225,26 @@ impl NetState {
         if let Some(found) = table.conns.get(&conn.key) {
             return Ok(found.clone());
         }
+        match table.remembered.get(&conn.key) {
+            Some(memory) => conn.recall(memory),
+            None => {
+                // ORDERING: A setting on its own.
+                let most = self.rds.tunables.max_connections.load(Relaxed);
+                if table.count >= usize::try_from(most).unwrap_or(0) {
+                    drop(table);
+                    return Err(refuse(conn, most));
+                }
+                table.count += 1;
+            }
+        }
+        let remembered = table.remembered.remove_node(&conn.key);
         table
             .conns
             .insert(reservation.into_node(conn.key, conn.clone()));
         conn.local_map.add_conn(conn);
+        drop(table);
+        drop(remembered);
+        self.watch_idle();
         Ok(conn.clone())
     }
 
@@ -238,6 +253,12 @@ impl NetState {
         for conn in self.conns.lock().conns.values() {
             visit(conn);
         }
+    }
+
+    /// Has connections neither rest nor be forgotten any more, once none is added. Sleeps while the task runs.
+    fn stop_watching(self: &Arc<Self>) {
+        self.conns.lock().closed = true;
+        Task::cancel_sync(self);
     }
 
     /// Destroys all connections, or those over one transport. Sleeps until their tasks have ended.
@@ -258,9 +279,21 @@ impl NetState {
             .find(|key| kind.is_none_or(|kind| key.kind == kind))
             .copied()?;
         let node = table.conns.remove_node(&key);
+        table.count -= 1;
         drop(table);
         node.map(|node| node.to_key_value().1)
     }
+}
+
+/// Says that there is no room for a connection.
+fn refuse(conn: &Conn, most: i32) -> Error {
+    weft::pr_ratelimited!(
+        pr_warn,
+        "RDS: no connection to {}: there are {} (net.rds.max_connections; unused ones go after net.rds.idle_timeout_ms)\n",
+        weft::fmt::Plain(conn.key.peer),
+        most
+    );
+    ENOMEM
 }
 
 /// The namespace's entry in the registration; its end destroys the connections.
@@ -291,6 +324,7 @@ impl PerNetData for Namespace {
 
     fn exit(self: Pin<&Self>, _net: &Net) {
         self.state.rds.remove_namespace(&self.state);
+        self.state.stop_watching();
         self.state.destroy_connections(None);
     }
 }

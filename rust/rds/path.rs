@@ -87,6 +87,15 @@ pub struct TxQueue {
     closed: bool,
 }
 
+/// The numbers of a path's messages, by which each is delivered once.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Numbers {
+    /// Number that the next message sent gets.
+    pub(crate) next_sequence: u64,
+    /// Number of the next message expected.
+    pub(crate) rx_expected: u64,
+}
+
 /// What the transmitter is at; whoever holds the lock transmits.
 #[derive(Default)]
 pub struct Xmit {
@@ -128,6 +137,12 @@ pub struct Path {
     up_since: Atomic<usize>,
     /// For path 0: the path that what carries it now was meant for.
     stands_for: Atomic<u32>,
+    /// The peer closed in order what carried the path.
+    closed_by_peer: Atomic<bool>,
+    /// How often what carried it was taken down.
+    losses: Atomic<u32>,
+    /// Who is at the path; see `idle.rs`.
+    pub(crate) users: Atomic<u32>,
     /// What the task is to do.
     pub(crate) events: Events,
     /// When to connect again.
@@ -165,6 +180,9 @@ impl Path {
                 receiver_stopped: Atomic::new(false),
                 up_since: Atomic::new(0),
                 stands_for: Atomic::new(0),
+                closed_by_peer: Atomic::new(false),
+                losses: Atomic::new(0),
+                users: Atomic::new(0),
                 events: Events::new(),
                 reconnect <- new_spinlock_bh!(Reconnect::new(), "rds_reconnect"),
                 task <- new_task!(conn.rds.queue.clone(), "rds_path"),
@@ -209,6 +227,8 @@ impl Path {
             return;
         }
         self.reconnect.lock().connected();
+        self.closed_by_peer.store(false, Relaxed);
+        self.conn.note_up();
         self.up_since.store(time::jiffies(), Relaxed);
         // What was said of an earlier connection is not true of this one.
         self.stands_for.store(0, Release);
@@ -237,6 +257,43 @@ impl Path {
             state = self.state();
         }
         self.kick(Event::Shutdown);
+    }
+
+    /// The peer closed what carries the path, in order. Up to softirq.
+    pub fn closed_by_peer(self: &Arc<Self>) {
+        // ORDERING: The change of state that follows makes it visible to the path's task.
+        self.closed_by_peer.store(true, Relaxed);
+        self.drop_path();
+    }
+
+    /// Whether the peer had closed it, asked once.
+    pub(crate) fn take_closed_by_peer(&self) -> bool {
+        self.closed_by_peer.xchg(false, Full)
+    }
+
+    /// How often what carried the path was taken down.
+    pub fn losses(&self) -> u32 {
+        self.losses.load(Relaxed)
+    }
+
+    /// Counts one more.
+    pub(crate) fn count_loss(&self) {
+        // ORDERING: For information only.
+        self.losses.fetch_add(1, Relaxed);
+    }
+
+    /// The numbers of messages. While the path is down and nobody is at it they do not change.
+    pub(crate) fn numbers(&self) -> Numbers {
+        Numbers {
+            next_sequence: self.queue.lock().next_sequence,
+            rx_expected: self.rx_expected(),
+        }
+    }
+
+    /// Goes on with the numbers of an earlier life; nothing was sent or received yet.
+    pub(crate) fn recall(&self, numbers: Numbers) {
+        self.queue.lock().next_sequence = numbers.next_sequence.max(1);
+        self.rx_expected.store(numbers.rx_expected, Relaxed);
     }
 
     /// Whether a message has arrived since the path came up.
@@ -358,7 +415,7 @@ impl Path {
     #[inline]
     pub fn set_receiver_stopped(&self, stopped: bool) {
         // ORDERING: Read by `Conn::is_settling` on another path, whose data were sent after this path's.
-        if self.index == 0 {
+        if self.is_receiver_stopped() != stopped {
             self.receiver_stopped.store(stopped, Release);
         }
     }
@@ -458,6 +515,13 @@ impl Path {
                 dropped
             );
         }
+    }
+
+    /// Whether messages of sockets are on the path, sent or not.
+    pub(crate) fn holds_user_messages(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.send.iter().any(|message| !message.is_control())
+            || queue.unacked.iter().any(|message| !message.is_control())
     }
 
     /// Whether messages of sockets wait to be sent.

@@ -30,7 +30,7 @@
 //! 6. `CongMap::conns` or `NetState::monitors`.
 //! 7. `Conn::paths`.
 //! 8. `Path::queue`.
-//! 9. `NetState::maps`, `Conn::handshake`, `Path::reconnect`, `SockState::binding`, `SockState::monitor`,
+//! 9. `NetState::maps`, `Conn::handshake`, `Conn::quiet`, `Path::reconnect`, `SockState::binding`, `SockState::monitor`,
 //!    `SockState::zerocopy`: leaves.
 //!
 //! Not every pair is nested; where two are, it is in this order.
@@ -41,10 +41,12 @@ pub mod bind;
 pub mod cong;
 pub mod conn;
 pub mod handshake;
+pub mod idle;
 pub mod incoming;
 pub mod info;
 mod info_lists;
 mod loopback;
+pub mod maps;
 pub mod message;
 mod names;
 pub mod netns;

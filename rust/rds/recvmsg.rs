@@ -147,6 +147,7 @@ fn next(sk: &UserSock, peek: bool) -> Option<Next> {
     let len = message.len();
     rx.bytes = rx.bytes.saturating_sub(len);
     rx.count = rx.count.saturating_sub(1);
+    sk.rds.remove_unread(1, len);
     if rx.congested {
         let bound = sk.binding.lock().bound.clone();
         if let Some(bound) = bound {
@@ -169,6 +170,7 @@ fn put_back(sk: &UserSock, message: Next) {
         }
         rx.bytes += message.len();
         rx.count += 1;
+        sk.rds.add_unread(1, message.len());
         rx.messages.push_front(message);
         drop(rx);
         // Another reader may have gone to sleep meanwhile.

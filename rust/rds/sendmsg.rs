@@ -11,6 +11,7 @@ use crate::{
         Conn,
         ConnKey, //
     },
+    idle::InUse,
     message::{
         Envelope,
         Message,
@@ -211,19 +212,18 @@ fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
 
 /// The path for a message: that of the last one, if it is still the socket's.
 #[inline]
-fn find_path(sk: &UserSock, route: &mut Route) -> Result<Arc<Path>> {
-    match route.cached.take() {
-        Some(path)
-            if usize::from(path.index) == path.conn.path_index_of(route.sport, sk.hash_start) =>
-        {
-            Ok(path)
-        }
-        _ => look_up_path(sk, route),
+fn find_path(sk: &UserSock, route: &mut Route) -> Result<InUse> {
+    let cached = route.cached.take().filter(|path| {
+        usize::from(path.index) == path.conn.path_index_of(route.sport, sk.hash_start)
+    });
+    match cached.and_then(Path::enter) {
+        Some(path) => Ok(path),
+        None => look_up_path(sk, route),
     }
 }
 
 /// The path for a message, its connection made if need be; remembered for the next one.
-fn look_up_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
+fn look_up_path(sk: &UserSock, route: &Route) -> Result<InUse> {
     let transport = transport(sk)?;
     let key = ConnKey {
         peer: route.destination,
@@ -232,10 +232,9 @@ fn look_up_path(sk: &UserSock, route: &Route) -> Result<Arc<Path>> {
         tos: route.tos,
         interface: route.scope_id,
     };
-    let conn = Conn::get(&sk.net, key, false)?;
-    let path = conn
-        .path(conn.path_index_of(route.sport, sk.hash_start))
-        .ok_or(EAGAIN)?;
+    let path = Conn::enter(&sk.net, key, false, |conn| {
+        conn.path_index_of(route.sport, sk.hash_start)
+    })?;
     let replaced = sk
         .binding
         .lock()

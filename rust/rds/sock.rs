@@ -8,6 +8,7 @@ use crate::{
     bind::Key,
     cong::CongMap,
     incoming::Incoming,
+    maps::MapRef,
     message::Message,
     names,
     netns::NetState,
@@ -106,7 +107,7 @@ pub struct Bound {
     /// What it is found under.
     pub key: Key,
     /// Congestion map of the address.
-    pub map: Arc<CongMap>,
+    pub map: MapRef,
 }
 
 /// Addresses and what follows from them.
@@ -353,7 +354,10 @@ impl RdsSockExt for RdsSock {
                 recv::drop_arrival(path, &arrival, Reason::DeadSocket);
                 return Ok(());
             }
-            if overload == Overload::GiveBack && rx.is_overloaded(limit) {
+            // With nothing to read an application could not make room for anybody.
+            let too_much =
+                rx.is_overloaded(limit) || (rx.count > 0 && self.rds.has_too_much_unread());
+            if overload == Overload::GiveBack && too_much {
                 return Err(arrival);
             }
             let incoming = arrival.slot.fill(
@@ -374,6 +378,7 @@ impl RdsSockExt for RdsSock {
                 (place, trace::arrived(&incoming.header))
             });
             rx.messages.push_back(incoming);
+            self.rds.add_unread(1, len);
             self.rds.count(Core::RecvQueued);
             self.rds.count_by(Core::RecvBytesAddedToSock, len);
             self.charge_received(&mut rx, map, port);
@@ -445,6 +450,7 @@ fn release(sk: &UserSock) {
     let mut received = {
         let mut rx = sk.rx.lock();
         rx.closed = true;
+        sk.rds.remove_unread(rx.count, rx.bytes);
         core::mem::take(&mut rx.messages)
     };
     while let Some(message) = received.pop_front() {

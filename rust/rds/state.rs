@@ -20,6 +20,7 @@ use kernel::{
 };
 use weft::{
     global::Global,
+    mm,
     net::ns::Net,
     percpu::Counters,
     time,
@@ -47,6 +48,8 @@ pub struct Rds {
     pub tunables: Tunables,
     #[pin]
     namespaces: Mutex<KVec<Arc<NetState>>>,
+    /// Bytes that sockets have not read yet, with an allowance for what each message takes besides.
+    unread: Atomic<usize>,
 }
 
 impl Rds {
@@ -61,6 +64,7 @@ impl Rds {
                 transports <- Transports::new(),
                 tunables: Tunables::new(send_batch),
                 namespaces <- new_mutex!(KVec::new()),
+                unread: Atomic::new(0),
             }),
             GFP_KERNEL,
         )
@@ -81,6 +85,27 @@ impl Rds {
     /// The value of a counter.
     pub fn counter(&self, index: usize) -> u64 {
         self.counters.sum(index)
+    }
+
+    /// Counts messages that sockets have got and not read. Any context.
+    #[inline]
+    pub(crate) fn add_unread(&self, messages: usize, bytes: usize) {
+        // ORDERING: A sum; nothing hangs on the order.
+        self.unread
+            .fetch_add(bytes + messages * MESSAGE_OVERHEAD, Relaxed);
+    }
+
+    /// Undoes [`Self::add_unread`].
+    #[inline]
+    pub(crate) fn remove_unread(&self, messages: usize, bytes: usize) {
+        self.unread
+            .fetch_sub(bytes + messages * MESSAGE_OVERHEAD, Relaxed);
+    }
+
+    /// Whether all sockets together have as much unread as they may have.
+    #[inline]
+    pub(crate) fn has_too_much_unread(&self) -> bool {
+        self.unread.load(Relaxed) > self.tunables.max_unread_bytes.load(Relaxed)
     }
 
     /// Counts a drop that C does not count; `trace.rs` decides.
@@ -123,6 +148,18 @@ impl Rds {
     }
 }
 
+/// What an unread message takes in memory besides its payload, roughly.
+const MESSAGE_OVERHEAD: usize = 256;
+
+/// How long a connection is kept that nobody uses, in milliseconds.
+const IDLE_TIMEOUT_MS: u32 = 15 * 60 * 1000;
+
+/// One connection for each MiB of memory, within reason.
+fn most_connections() -> i32 {
+    let most = (mm::total_bytes() >> 20).clamp(1024, 65536);
+    i32::try_from(most).unwrap_or(1024)
+}
+
 /// Limits from `/proc/sys/net/rds`, with their defaults.
 pub struct Tunables {
     /// Shortest pause between two attempts to connect, in jiffies.
@@ -135,6 +172,12 @@ pub struct Tunables {
     pub max_unacked_bytes: Atomic<i32>,
     /// Whether pings are answered.
     pub ping_enable: Atomic<i32>,
+    /// Jiffies after which an unused connection is closed, and after which a closed one is forgotten; 0 for never.
+    pub idle_timeout: Atomic<usize>,
+    /// Bytes that all sockets together may have unread before a peer has to wait for them.
+    pub max_unread_bytes: Atomic<usize>,
+    /// Connections that a namespace may have, with those that were forgotten but for their numbers.
+    pub max_connections: Atomic<i32>,
     /// Messages that one turn of a sender sends at most.
     pub send_batch: usize,
 }
@@ -147,6 +190,11 @@ impl Tunables {
             max_unacked_packets: Atomic::new(8),
             max_unacked_bytes: Atomic::new(16 << 20),
             ping_enable: Atomic::new(1),
+            idle_timeout: Atomic::new(time::msecs_to_jiffies(IDLE_TIMEOUT_MS)),
+            max_unread_bytes: Atomic::new(
+                usize::try_from(mm::total_bytes() / 4).unwrap_or(usize::MAX),
+            ),
+            max_connections: Atomic::new(most_connections()),
             send_batch: match usize::try_from(send_batch) {
                 Ok(0) | Err(_) => usize::MAX,
                 Ok(count) => count,

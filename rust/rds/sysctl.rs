@@ -18,7 +18,7 @@ use weft::net::{
     },
 };
 
-static ENTRIES: [Entry<Rds>; 5] = [
+static ENTRIES: [Entry<Rds>; 8] = [
     Entry::jiffies(
         c"reconnect_min_delay_ms",
         |rds| &rds.tunables.reconnect_min,
@@ -47,6 +47,24 @@ static ENTRIES: [Entry<Rds>; 5] = [
         c"ping_enable",
         |rds| &rds.tunables.ping_enable,
         i32::MIN,
+        i32::MAX,
+    ),
+    Entry::jiffies(
+        c"idle_timeout_ms",
+        |rds| &rds.tunables.idle_timeout,
+        Limit::Value(0),
+        Limit::Value(usize::MAX),
+    ),
+    Entry::ulong(
+        c"max_unread_bytes",
+        |rds| &rds.tunables.max_unread_bytes,
+        Limit::Value(0),
+        Limit::Value(usize::MAX),
+    ),
+    Entry::int(
+        c"max_connections",
+        |rds| &rds.tunables.max_connections,
+        1,
         i32::MAX,
     ),
 ];

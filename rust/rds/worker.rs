@@ -53,6 +53,8 @@ pub enum Event {
     Connect = 8,
     /// The transport has a connection of the peer's for the path, if it is down.
     Accept = 16,
+    /// Close what carries the path, if nobody uses it.
+    Rest = 32,
 }
 
 /// Where in [`Events`] it is noted that an event is to be handled at once: this many bits above the event's own.
@@ -91,6 +93,11 @@ impl Events {
 
     fn take(&self) -> u32 {
         self.0.xchg(0, Full)
+    }
+
+    /// Whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Acquire) == 0
     }
 }
 
@@ -223,8 +230,19 @@ impl Path {
         }
     }
 
-    /// Takes the path down and plans to connect again.
-    fn shut_down(self: &Arc<Self>) {
+    /// Closes what carries the path, unless somebody has begun to use it. The next message connects it again.
+    fn rest(self: &Arc<Self>) {
+        let idle = !self.holds_user_messages();
+        if idle
+            && (self.transition(PathState::Up, PathState::Error)
+                || self.transition(PathState::Connecting, PathState::Error))
+        {
+            self.shut_down(true);
+        }
+    }
+
+    /// Takes the path down and plans to connect again; to `rest` only if somebody waits for that.
+    fn shut_down(self: &Arc<Self>, rest: bool) {
         if !self.transition(PathState::Error, PathState::Disconnecting) {
             // What was to be taken down is gone already.
             return;
@@ -241,10 +259,14 @@ impl Path {
                 reconnect.backoff.reset();
             }
         }
-        if self.index == 0 && self.conn.transport.max_paths() > 0 && !self.is_loopback() {
-            self.conn.probe(self);
+        // A peer that closes in order an unused connection that it opened opens it again when it wants to.
+        let rest = rest || (self.take_closed_by_peer() && self.conn.role() == Role::Passive);
+        if !rest || !self.conn.may_rest() {
+            if self.index == 0 && !self.is_loopback() {
+                self.conn.probe(self);
+            }
+            self.plan_reconnect();
         }
-        self.plan_reconnect();
         self.ops.slot_available(self);
     }
 
@@ -278,6 +300,7 @@ impl Path {
         let mut xmit = self.xmit.lock();
         self.ops.shutdown(self, destroy);
         self.conn.rds.count(Core::ConnReset);
+        self.count_loss();
         self.reset_transmit(&mut xmit);
     }
 
@@ -313,6 +336,11 @@ impl Path {
         self.kick_after(Event::Send, MEMORY_PAUSE);
     }
 
+    /// Has the task receive after some jiffies. Up to softirq.
+    pub fn receive_after(self: &Arc<Self>, jiffies: usize) {
+        self.kick_after(Event::Receive, jiffies);
+    }
+
     /// Has the task receive again when a socket that had too much unread may have read some. Up to softirq.
     pub fn receive_later(self: &Arc<Self>) {
         self.kick_after(Event::Receive, time::msecs_to_jiffies(OVERLOAD_PAUSE_MS));
@@ -329,13 +357,20 @@ impl Path {
 
 impl TaskItem<0> for Path {
     fn run(this: Arc<Self>) {
+        let Some(this) = this.clone().enter() else {
+            if !this.conn.is_destroying() {
+                // Nothing is done while it is seen whether the connection can be forgotten; but nothing is left out.
+                Task::schedule(&this, 1);
+            }
+            return;
+        };
         let events = this.events.take();
         let has = |event: Event| events & event as u32 != 0;
-        if this.conn.is_destroying() {
-            return;
-        }
         if has(Event::Shutdown) {
-            this.shut_down();
+            this.shut_down(false);
+        }
+        if has(Event::Rest) {
+            this.rest();
         }
         if has(Event::Accept) {
             this.look_at_parked();

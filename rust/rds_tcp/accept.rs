@@ -98,28 +98,25 @@ impl Acceptor {
             interface: socket.interface(),
         };
         let not_accepted = || self.net.drop_connection(&key, Reason::NotAccepted);
-        let conn = Conn::get(&self.net, key, true).inspect_err(|_| not_accepted())?;
-        match arbitration::accepted(conn.role(), conn.paths_in_use()) {
-            Accepted::Refuse { connect_back } => {
+        let path = Conn::enter(&self.net, key, true, |conn| place(conn, peer.port))
+            .inspect_err(|_| not_accepted())?;
+        let conn = &path.conn;
+        match arbitration::accepted(conn.role()) {
+            Accepted::Refuse => {
                 // The peer has something to say, but connections go the other way.
-                if connect_back {
-                    if let Some(path) = conn.path(0) {
-                        path.connect_if_down();
-                    }
+                if let Some(path) = conn.path(0) {
+                    path.connect_if_down();
                 }
                 self.net.drop_connection(&key, Reason::WrongWay);
                 refuse(socket);
             }
-            Accepted::TakeSlot => {
-                let path = conn.path(place(&conn, peer.port));
-                match path.as_ref().and_then(TcpPath::of) {
-                    Some((path, tcp)) => tcp.offer(path, socket),
-                    None => {
-                        not_accepted();
-                        refuse(socket);
-                    }
+            Accepted::TakeSlot => match TcpPath::of(&path) {
+                Some((path, tcp)) => tcp.offer(path, socket),
+                None => {
+                    not_accepted();
+                    refuse(socket);
                 }
-            }
+            },
         }
         Ok(())
     }

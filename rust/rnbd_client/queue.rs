@@ -104,7 +104,8 @@ pub(crate) fn tag_set(
         poll_queues,
         depth: attrs.queue_depth.saturating_sub(attrs.admin).into(),
         shared: true,
-        no_scheduler: false,
+        // The server has one, and a scheduler here is one lock for all processors.
+        no_scheduler: true,
         inline_sg: INLINE_SG,
         timeout_ms: 0,
     };

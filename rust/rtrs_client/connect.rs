@@ -238,7 +238,6 @@ impl Setup<'_> {
         let cpu = u32::from(cid.saturating_sub(1)) % nr_cpu_ids().max(1);
         let cq = self.completion_queue(pd.device(), cid, &sizes)?;
         let receiver = Receiver::new(&self.core, cid, cpu)?;
-        receiver.set_receives(sizes.receives);
         let most_sges = limits.max_send_sge.min(MOST_SGES);
         let init = QpInit {
             pd,
@@ -246,14 +245,16 @@ impl Setup<'_> {
             recv_cq: &cq,
             max_send_wr: sizes.max_send_wr,
             max_recv_wr: sizes.max_recv_wr,
+            // The connection for messages has few receives, and few messages.
+            recv_batch: if cid == 0 { 1 } else { sizes.batch() },
             max_send_sge: most_sges,
             slab: self.slab(cid, &sizes),
         };
         let token = cm.lock()?;
-        let qp = Qp::new(&token, &init, receiver.clone())?;
+        let qp = Qp::new(&token, &init, receiver)?;
         token.resolve_route(STEP_TIMEOUT_MS)?;
         drop(token);
-        Ok(Line::new((qp, receiver), cq, cm, usher, most_sges))
+        Ok(Line::new(qp, cq, cm, usher, most_sges))
     }
 
     fn sizes(&self, cid: u16, max_qp_wr: u32) -> QueueSizes {

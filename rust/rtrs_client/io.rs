@@ -7,8 +7,8 @@
 use kernel::prelude::*;
 use weft::block::mq::Request;
 
-/// Longest message of a user in a request, in bytes.
-pub const MAX_MESSAGE: usize = 64;
+/// Longest message of a user in a request, in bytes: short, because a request is passed on by value.
+pub const MAX_MESSAGE: usize = 32;
 
 /// Which way the data of a request goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,6 +14,10 @@
 //!
 //! Without data there is nothing to prove. The lock of a lane is held for a few words at a time, and never while
 //! anything is called.
+//!
+//! A server may answer while the request is still being posted. That is the end of it, and another request may be under
+//! way in the lane when posting returns. If posting has failed, an answer broke the protocol; so who takes a request back
+//! looks whether it is still the same.
 
 mod end;
 mod send;
@@ -36,7 +40,15 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Relaxed,
+            Release, //
+        },
+        Arc, //
+    }, //
 };
 use weft::{
     new_spinlock_bh,
@@ -86,18 +98,10 @@ struct Busy<M> {
     cid: u16,
     /// When it was sent, in ticks.
     since: usize,
-    /// Whether posting it has returned.
-    posted: bool,
+    /// Its number among the requests of the lane.
+    serial: u32,
     /// What the server said.
     answer: Option<Status>,
-}
-
-/// What is going on in a lane.
-enum Phase<M> {
-    Idle,
-    /// A request is being made ready.
-    Claimed,
-    Busy(Busy<M>),
 }
 
 /// A lane.
@@ -111,8 +115,13 @@ pub(crate) struct Lane<M: Burden> {
     region: Mr<M>,
     loan: Loan<M>,
     shelf: M::Shelf,
+    /// Somebody makes a request ready, or one is under way.
+    claimed: Atomic<bool>,
+    /// Requests so far; counted by whoever has claimed the lane.
+    serial: Atomic<u32>,
+    /// The request under way.
     #[pin]
-    phase: SpinLockBh<Phase<M>>,
+    busy: SpinLockBh<Option<Busy<M>>>,
 }
 
 impl<M: Burden> Lane<M> {
@@ -139,7 +148,9 @@ impl<M: Burden> Lane<M> {
                 region,
                 loan: Loan::new(),
                 shelf,
-                phase <- new_spinlock_bh!(Phase::Idle, "rtrs_lane"),
+                claimed: Atomic::new(false),
+                serial: Atomic::new(0),
+                busy <- new_spinlock_bh!(None, "rtrs_lane"),
             }),
             GFP_KERNEL,
         )
@@ -152,14 +163,33 @@ impl<M: Burden> Lane<M> {
 
     /// Whether a request is under way.
     pub(crate) fn is_busy(&self) -> bool {
-        !matches!(*self.phase.lock(), Phase::Idle)
+        // ORDERING: A hint; `claim` says for sure.
+        self.claimed.load(Relaxed)
+    }
+
+    /// Takes the lane for one request, whose number is returned; `None` if it has one.
+    #[inline]
+    fn claim(&self) -> Option<u32> {
+        // ORDERING: `Acquire` pairs with `unclaim`.
+        if self.claimed.xchg(true, Acquire) {
+            return None;
+        }
+        // ORDERING: One at a time counts.
+        let serial = self.serial.load(Relaxed).wrapping_add(1);
+        self.serial.store(serial, Relaxed);
+        Some(serial)
+    }
+
+    /// Lets the next request in. Nothing of the last one is left.
+    #[inline]
+    fn unclaim(&self) {
+        // ORDERING: `Release` pairs with `claim`.
+        self.claimed.store(false, Release);
     }
 
     /// Which connection carries a request and since when, if one is under way.
     pub(crate) fn under_way(&self) -> Option<(u16, usize)> {
-        match &*self.phase.lock() {
-            Phase::Busy(busy) => Some((busy.cid, busy.since)),
-            _ => None,
-        }
+        let busy = self.busy.lock();
+        busy.as_ref().map(|busy| (busy.cid, busy.since))
     }
 }

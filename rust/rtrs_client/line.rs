@@ -48,15 +48,13 @@ pub(crate) struct Line {
     cq: Arc<Cq>,
     cm: CmId,
     usher: Arc<Usher>,
-    /// The handler of the queue pair.
-    receiver: Arc<Receiver>,
     /// Scatter-gather entries of one work request.
     most_sges: u32,
 }
 
 impl Line {
     pub(crate) fn new(
-        (qp, receiver): (Qp<Receiver>, Arc<Receiver>),
+        qp: Qp<Receiver>,
         cq: Arc<Cq>,
         cm: CmId,
         usher: Arc<Usher>,
@@ -67,7 +65,6 @@ impl Line {
             cq,
             cm,
             usher,
-            receiver,
             most_sges,
         }
     }
@@ -75,11 +72,6 @@ impl Line {
     #[inline]
     pub(crate) fn qp(&self) -> &QueuePair {
         &self.qp
-    }
-
-    #[inline]
-    pub(crate) fn receiver(&self) -> &Receiver {
-        &self.receiver
     }
 
     pub(crate) fn cm(&self) -> &CmId {

@@ -6,8 +6,8 @@
 //! completions of the connection do: in softirq, or in whoever polls. A server that breaks the protocol loses the path,
 //! with one line in the log.
 //!
-//! A receive that is used up is replaced. Empty ones, for servers that do not invalidate, are counted and posted in
-//! batches; there are two for each request that can be under way, so a few missing ones do no harm.
+//! A receive that is used up is replaced, several at a time; there are two for each request that can be under way, so a
+//! few missing ones do no harm.
 
 use crate::{
     burden::Burden,
@@ -57,9 +57,6 @@ use weft_rdma::qp::{
     WcStatus, //
 };
 
-/// Empty receives that are posted together, at most.
-const MOST_BATCH: u32 = 16;
-
 /// Listens on one connection.
 pub(crate) struct Receiver {
     core: Arc<Core>,
@@ -68,10 +65,6 @@ pub(crate) struct Receiver {
     /// Which CPU's connection it is.
     cpu: u32,
     nobody: Arc<Nobody>,
-    /// Empty receives used up and not replaced yet.
-    used: Atomic<u32>,
-    /// How many may be before they are.
-    batch: Atomic<u32>,
     /// Something could not be posted for want of room: an invalidation, or the answer to a heartbeat.
     owed: Atomic<bool>,
 }
@@ -83,17 +76,9 @@ impl Receiver {
             cid,
             cpu,
             nobody: Arc::new(Nobody, GFP_KERNEL)?,
-            used: Atomic::new(0),
-            batch: Atomic::new(1),
             owed: Atomic::new(false),
         };
         Ok(Arc::new(receiver, GFP_KERNEL)?)
-    }
-
-    /// There are `count` empty receives: how many may be missing for a while.
-    pub(crate) fn set_receives(&self, count: u32) {
-        // ORDERING: Set before anything can be received.
-        self.batch.store((count / 4).clamp(1, MOST_BATCH), Relaxed);
     }
 
     /// Acts on a message. `EPROTO` if the server must not send such a one.
@@ -221,26 +206,20 @@ impl Receiver {
     /// Replaces a receive that was used up.
     #[inline]
     fn replace(&self, qp: &QueuePair, received: Received<'_>) {
-        let result = match self.core.accepted() {
-            Some(accepted) if accepted.new_rkey => received.repost(),
+        let new_rkeys = self
+            .core
+            .accepted()
+            .is_some_and(|accepted| accepted.new_rkey);
+        let result = if received.has_buffer() && !new_rkeys {
             // The one receive with a buffer was for the answer of the info exchange.
-            _ => self.replace_empty(qp),
+            drop(received);
+            qp.post_recv(1)
+        } else {
+            received.repost()
         };
         if matches!(result, Err(PostError::Failed(_) | PostError::Broken)) {
             self.core.fail();
         }
-    }
-
-    #[inline]
-    fn replace_empty(&self, qp: &QueuePair) -> Result<(), PostError> {
-        // ORDERING: Only who handles the completions of this connection counts here, one at a time.
-        let used = self.used.load(Relaxed).saturating_add(1);
-        if used < self.batch.load(Relaxed) {
-            self.used.store(used, Relaxed);
-            return Ok(());
-        }
-        self.used.store(0, Relaxed);
-        qp.post_recv(used)
     }
 
     /// Tries again what found no room.

@@ -38,6 +38,9 @@ impl Routes {
     /// The next link to try with a request.
     #[inline]
     pub(crate) fn next(&self, search: &mut Search) -> Option<&Arc<Link>> {
+        if let [link] = self.links.as_slice() {
+            return (search.only() && link.is_usable()).then_some(link);
+        }
         let index = search.next(self.links.iter().map(|link| Candidate {
             connected: link.is_usable(),
             inflight: link.path().stats.inflight(),

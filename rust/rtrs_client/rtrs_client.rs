@@ -29,7 +29,7 @@
 //! 3. `Module::sessions` (mutex).
 //! 4. `Session::board` (mutex): paths, and which of them are up. Replacing `Session::routes` waits for those who read
 //!    it, and these take no sleeping lock.
-//! 5. `Path::status` and the other spinlocks of a path or session, `Parking::jobs`, `Lane::phase`: leaves, held for a
+//! 5. `Path::status` and the other spinlocks of a path or session, `Parking::jobs`, `Lane::busy`: leaves, held for a
 //!    few words.
 //!
 //! The user is called with none of them held.
@@ -50,6 +50,7 @@ mod lane;
 mod line;
 mod link;
 mod module;
+mod params;
 mod parking;
 mod path;
 mod receiver;

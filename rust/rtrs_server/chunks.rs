@@ -16,6 +16,7 @@ use kernel::{
     prelude::*,
     sync::{
         Arc,
+        ArcBorrow,
         SpinLockIrq, //
     },
 };
@@ -28,13 +29,13 @@ use weft_proto::rtrs::{
 };
 
 /// A request that arrived and was not looked at yet.
-pub(crate) struct Arrived {
+struct Arrived {
     /// Where it came from and its answer goes to.
-    pub(crate) conn: Arc<Conn>,
+    conn: Arc<Conn>,
     /// Its chunk.
-    pub(crate) chunk: ChunkId,
+    chunk: ChunkId,
     /// Where in the chunk its header is.
-    pub(crate) offset: u32,
+    offset: u32,
 }
 
 /// Who uses one chunk.
@@ -91,14 +92,18 @@ pub(crate) enum Admission {
 pub(crate) struct Claim(Arrived);
 
 impl Claim {
-    /// Asks for the chunk of a request.
-    pub(crate) fn ask(arrived: Arrived) -> Admission {
-        let session = arrived.conn.path.session.clone();
-        let path = arrived.conn.path.id;
-        let Some(chunk) = session.chunks.get(arrived.chunk) else {
+    /// Asks for the chunk of a request that came over `conn`, with its header at `offset`.
+    pub(crate) fn ask(conn: ArcBorrow<'_, Conn>, number: ChunkId, offset: u32) -> Admission {
+        let path = &conn.path;
+        let Some(chunk) = path.session.chunks.get(number) else {
             return Admission::Refused;
         };
-        let claim = chunk.lock().claim(path, arrived);
+        let arrived = Arrived {
+            conn: conn.into(),
+            chunk: number,
+            offset,
+        };
+        let claim = chunk.lock().claim(path.id, arrived);
         match claim {
             ownership::Claim::Granted(arrived) => Admission::Execute(Self(arrived)),
             ownership::Claim::Waits { superseded } => {

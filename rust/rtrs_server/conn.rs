@@ -114,21 +114,22 @@ impl Live {
     fn invalidate(&mut self, claim: Claim) -> Result {
         let chunk = claim.chunk();
         let slots = self.slots.as_ref().ok_or(ENOTCONN)?;
-        let slot = slots.get(chunk).ok_or(EINVAL)?.clone();
+        let slot = slots.get(chunk).ok_or(EINVAL)?;
         let owner = slots.invalidation(chunk).ok_or(EINVAL)?.clone();
-        slot.set(Stage::Invalidating(claim));
+        *slot.stage.lock() = Stage::Invalidating(claim);
         let posted = self.qp.post(owner, Signal::Always, |owner, chain| {
             let key = owner.0.key.as_ref().ok_or(EINVAL)?;
             chain.invalidate(&key.region)
         });
-        match (posted, slot) {
-            (Ok(()), _) => Ok(()),
-            (Err(error), slot) => match (error, slot.set(Stage::Idle)) {
-                (PostError::Full, Stage::Invalidating(claim)) => {
-                    self.park(&slot, Stage::Uninvalidated(claim))
-                }
-                (error, _) => Err(error.into()),
-            },
+        let Err(error) = posted else {
+            return Ok(());
+        };
+        match (error, slot.set(Stage::Idle)) {
+            (PostError::Full, Stage::Invalidating(claim)) => {
+                let slot = slot.clone();
+                self.park(&slot, Stage::Uninvalidated(claim))
+            }
+            (error, _) => Err(error.into()),
         }
     }
 
@@ -136,10 +137,13 @@ impl Live {
     fn answer(&mut self, reply: Reply) -> Result {
         let chunk = reply.question.claim.chunk();
         let slots = self.slots.as_ref().ok_or(ENOTCONN)?;
-        let slot = slots.get(chunk).ok_or(EINVAL)?.clone();
-        match reply::post(&self.qp, &slot, &reply) {
+        let slot = slots.get(chunk).ok_or(EINVAL)?;
+        match reply::post(&self.qp, slot, &reply) {
             Ok(()) => Ok(()),
-            Err(PostError::Full) => self.park(&slot, Stage::Unanswered(reply)),
+            Err(PostError::Full) => {
+                let slot = slot.clone();
+                self.park(&slot, Stage::Unanswered(reply))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -223,13 +227,24 @@ impl Conn {
     /// That is done by the connection that gave the key out last, whichever the request came over: only there is it
     /// certain that the one comes after the other.
     pub(crate) fn invalidate(claim: Claim) {
-        let slots = match &*claim.conn().live.lock() {
-            Some(live) => live.slots.clone(),
-            None => None,
-        };
-        let home = slots.and_then(|slots| slots.home(claim.chunk()).cloned());
-        if let Some(conn) = home {
-            conn.with(|live| live.invalidate(claim));
+        let conn = claim.conn().clone();
+        let mut elsewhere = None;
+        conn.with(|live| {
+            match live
+                .slots
+                .as_ref()
+                .and_then(|slots| slots.home(claim.chunk()))
+            {
+                Some(home) if home.cid == conn.cid => live.invalidate(claim),
+                // Not here, under a lock of the same kind.
+                home => {
+                    elsewhere = home.cloned().map(|home| (home, claim));
+                    Ok(())
+                }
+            }
+        });
+        if let Some((home, claim)) = elsewhere {
+            home.with(|live| live.invalidate(claim));
         }
     }
 

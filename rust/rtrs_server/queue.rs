@@ -106,6 +106,7 @@ impl Conn {
             recv_cq: &cq,
             max_send_wr: sizes.max_send_wr,
             max_recv_wr: sizes.max_recv_wr,
+            recv_batch: sizes.batch(),
             max_send_sge: sizes.max_send_sge,
             slab: (self.cid == 0).then_some(slab),
         };
@@ -206,7 +207,7 @@ impl Owner for Group {}
 
 impl Owner for Invalidation {
     fn sent(self: Arc<Self>, _result: Result<(), WcStatus>, sent: &Sent) {
-        let Stage::Invalidating(claim) = self.0.set(Stage::Idle) else {
+        let Some(claim) = self.0.take_invalidated() else {
             return;
         };
         // Fails if it was not done: then the queue pair is in its error state, and the path on its way to its end.

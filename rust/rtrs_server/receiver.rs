@@ -11,10 +11,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
+    sync::ArcBorrow, //
 };
 use weft::fmt::Plain;
 use weft_proto::rtrs::{
@@ -35,7 +32,7 @@ impl Handler for Conn {
         path.pulse.heard();
         match (message.message(), message.payload()) {
             (Message::WriteImm(imm), _) => match message.repost() {
-                Ok(()) => Arc::from(this).announced(imm),
+                Ok(()) => Self::announced(this, imm),
                 Err(error) => path.close(fmt!("cannot receive: {:?}", Error::from(error))),
             },
             (Message::Send, Some(bytes)) => match info::parse_request(bytes) {
@@ -57,17 +54,17 @@ impl Handler for Conn {
 
 impl Conn {
     /// The client announced something. Process context.
-    fn announced(self: &Arc<Self>, imm: u32) {
-        let geometry = &self.path.session.server().config().geometry;
+    fn announced(this: ArcBorrow<'_, Self>, imm: u32) {
+        let geometry = &this.path.session.server().config().geometry;
         match ToServer::parse(geometry, imm) {
-            Ok(ToServer::Request { chunk, off }) => request::arrived(self, chunk, off),
-            Ok(ToServer::Heartbeat | ToServer::HeartbeatAck) if self.cid != 0 => {
-                self.path
-                    .close(fmt!("a heartbeat on connection {}", self.cid));
+            Ok(ToServer::Request { chunk, off }) => request::arrived(this, chunk, off),
+            Ok(ToServer::Heartbeat | ToServer::HeartbeatAck) if this.cid != 0 => {
+                this.path
+                    .close(fmt!("a heartbeat on connection {}", this.cid));
             }
-            Ok(ToServer::Heartbeat) => self.acknowledge(),
+            Ok(ToServer::Heartbeat) => this.acknowledge(),
             Ok(ToServer::HeartbeatAck) => {}
-            Err(error) => self.path.close(Plain(error)),
+            Err(error) => this.path.close(Plain(error)),
         }
     }
 }

@@ -19,9 +19,13 @@ use kernel::{
 };
 use weft_proto::{
     errno::Errno,
-    rtrs::answer::Answer, //
+    rtrs::answer::{
+        Answer,
+        DataWrite, //
+    }, //
 };
 use weft_rdma::{
+    dma::Sge,
     mr::Access,
     qp::{
         Chain,
@@ -53,16 +57,16 @@ pub(crate) fn post(qp: &QueuePair, slot: &Arc<Slot>, reply: &Reply) -> Result<()
 fn build<'o>(slot: &'o Slot, reply: &Reply, chain: &mut Chain<'o>) -> Result {
     let written = reply.status.unwrap_or(0);
     let status = reply.status.map(|_| ());
-    let answer = |key| Answer::new(slot.chunk, &reply.question.request, status, written, key);
-    let parts = answer(None);
-    if let Some(data) = parts.data {
-        let remote = Remote {
-            addr: data.addr,
-            rkey: data.rkey,
-        };
-        let length = usize::try_from(data.len)?;
-        slot.mapped.sync_for_device(0, length)?;
-        chain.write(slot.mapped.sge(0, length)?, remote)?;
+    let parts = Answer::new(slot.chunk, &reply.question.request, status, written, None);
+    let (data, remote) = match parts.data {
+        Some(data) => (Some(data_of(slot, &data)?), remote_of(&data)),
+        None => (None, Remote::NONE),
+    };
+    if slot.key.is_none() && parts.invalidate.is_none() {
+        return chain.write_imm(data, remote, parts.imm);
+    }
+    if data.is_some() {
+        chain.write(data, remote)?;
     }
     if let Some(key) = parts.invalidate {
         chain.send_inv((), key)?;
@@ -71,11 +75,24 @@ fn build<'o>(slot: &'o Slot, reply: &Reply, chain: &mut Chain<'o>) -> Result {
         return chain.write_imm((), Remote::NONE, parts.imm);
     };
     let registered = chain.register(&key.region, Access::RemoteWrite)?;
-    let message = answer(Some(registered.remote().rkey))
-        .message
-        .ok_or(EINVAL)?;
+    let message = Answer::key_message(slot.chunk, registered.remote().rkey);
     key.message.write(0, &message)?;
     chain.send_imm(key.message.sge(0, message.len())?, parts.imm)
+}
+
+/// The data of an answer, for the device to read.
+fn data_of<'o>(slot: &'o Slot, data: &DataWrite) -> Result<Sge<'o>> {
+    let length = usize::try_from(data.len)?;
+    slot.mapped.sync_for_device(0, length)?;
+    slot.mapped.sge(0, length)
+}
+
+/// Where the client wants its data.
+fn remote_of(data: &DataWrite) -> Remote {
+    Remote {
+        addr: data.addr,
+        rkey: data.rkey,
+    }
 }
 
 impl Owner for Slot {}

@@ -8,7 +8,6 @@
 use crate::{
     chunks::{
         Admission,
-        Arrived,
         Claim, //
     },
     conn::{
@@ -23,7 +22,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::ArcBorrow, //
 };
 use weft_proto::rtrs::{
     geometry::{
@@ -39,17 +38,12 @@ use weft_proto::rtrs::{
 use weft_rdma::pages::Pages;
 
 /// A request arrived on a connection. Process context.
-pub(crate) fn arrived(conn: &Arc<Conn>, chunk: ChunkId, offset: u32) {
+pub(crate) fn arrived(conn: ArcBorrow<'_, Conn>, chunk: ChunkId, offset: u32) {
     let path = &conn.path;
     if !path.is_connected() {
         return path.close("a request before the path is set up");
     }
-    let arrived = Arrived {
-        conn: conn.clone(),
-        chunk,
-        offset,
-    };
-    match Claim::ask(arrived) {
+    match Claim::ask(conn, chunk, offset) {
         Admission::Execute(claim) => execute(claim),
         Admission::Waits => {}
         Admission::Refused => path.close("a second request in one chunk"),

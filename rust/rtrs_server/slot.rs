@@ -173,6 +173,18 @@ impl Slot {
         )
     }
 
+    /// The request whose key the device has taken away; `None` if that is not what the slot waits for.
+    pub(crate) fn take_invalidated(&self) -> Option<Claim> {
+        let mut stage = self.stage.lock();
+        if !matches!(*stage, Stage::Invalidating(_)) {
+            return None;
+        }
+        match core::mem::replace(&mut *stage, Stage::Idle) {
+            Stage::Invalidating(claim) => Some(claim),
+            _ => None,
+        }
+    }
+
     /// Sets what the slot waits for and gives back what it waited for before.
     pub(crate) fn set(&self, stage: Stage) -> Stage {
         core::mem::replace(&mut *self.stage.lock(), stage)

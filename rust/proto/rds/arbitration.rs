@@ -89,25 +89,22 @@ pub fn reconnect(role: Role, path: usize) -> Reconnect {
 /// What to do with a connection the listener accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// Reset it.
-    Refuse {
-        /// Start an own connect on path 0 first: the peer wants to talk.
-        connect_back: bool,
-    },
+    /// Start an own connect on path 0 if that is down, since the peer wants to talk, and reset it.
+    ///
+    /// C connects back only as long as there is one path, since it never closes a connection for lack of use.
+    Refuse,
     /// Look for a free path with [`accept_slot`].
     TakeSlot,
 }
 
-/// Decides about an accepted connection; `npaths` is the agreed number of paths, 0 = unknown.
+/// Decides about an accepted connection.
 ///
 /// A connection from an own address must be refused before this is asked: such traffic uses the
 /// loopback transport.
 #[inline]
-pub fn accepted(role: Role, npaths: u8) -> Accepted {
+pub fn accepted(role: Role) -> Accepted {
     match role {
-        Role::Active => Accepted::Refuse {
-            connect_back: npaths <= 1,
-        },
+        Role::Active => Accepted::Refuse,
         Role::Passive => Accepted::TakeSlot,
     }
 }
@@ -170,10 +167,7 @@ mod tests {
         assert_eq!(established(Role::Active), Established::Up);
         assert_eq!(reconnect(Role::Active, 0), Reconnect::Backoff);
         assert_eq!(reconnect(Role::Active, 5), Reconnect::Backoff);
-        for (npaths, connect_back) in [(0, true), (1, true), (2, false), (8, false)] {
-            let refuse = Accepted::Refuse { connect_back };
-            assert_eq!(accepted(Role::Active, npaths), refuse);
-        }
+        assert_eq!(accepted(Role::Active), Accepted::Refuse);
     }
 
     #[test]
@@ -181,7 +175,7 @@ mod tests {
         assert_eq!(established(Role::Passive), Established::Drop);
         assert_eq!(reconnect(Role::Passive, 0), Reconnect::WakeUp);
         assert_eq!(reconnect(Role::Passive, 1), Reconnect::Wait);
-        assert_eq!(accepted(Role::Passive, 0), Accepted::TakeSlot);
+        assert_eq!(accepted(Role::Passive), Accepted::TakeSlot);
     }
 
     #[test]

@@ -151,6 +151,43 @@ impl Connection6 {
     }
 }
 
+record! { 80,
+    /// A path of a connection. Not in C, whose lists have room for one path of each connection.
+    pub struct Path {
+        /// Sequence number of the next message sent.
+        pub next_tx_seq: U64,
+        /// Sequence number expected next.
+        pub next_rx_seq: U64,
+        /// Local address; IPv4 in mapped form.
+        pub laddr: Addr,
+        /// Peer's address.
+        pub faddr: Addr,
+        /// Name of the transport, padded with zeroes.
+        pub transport: [u8; 16],
+        /// Messages that wait for being sent, and for their acknowledgement.
+        pub waiting: U32,
+        /// How often what carried it was taken down.
+        pub losses: U32,
+        /// Type of service.
+        pub tos: u8,
+        /// Which path of the connection, from 0.
+        pub index: u8,
+        /// Paths that both ends use; 0 as long as that is unknown.
+        pub paths: u8,
+        /// A [`PathState`](super::state::PathState).
+        pub state: u8,
+        /// Zero.
+        pub reserved: [u8; 4],
+    }
+}
+
+impl Path {
+    /// The name of a transport as the record has it.
+    pub fn transport(name: &str) -> [u8; 16] {
+        padded(name)
+    }
+}
+
 record! { 26,
     /// A message in a queue, IPv4 (`struct rds_info_message`).
     pub struct Message {

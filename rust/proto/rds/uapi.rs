@@ -81,8 +81,10 @@ pub mod info {
     pub const TCP_SOCKETS6: i32 = 10016;
     /// RDMA connections, IPv6 form.
     pub const IB_CONNECTIONS6: i32 = 10017;
+    /// [`Path`](crate::rds::info::Path)s, of both families. C has no such list.
+    pub const PATHS: i32 = 10100;
     /// Last number of the range.
-    pub const LAST: i32 = 10017;
+    pub const LAST: i32 = PATHS;
 }
 
 /// Control messages at level [`SOL_RDS`].

@@ -9,6 +9,8 @@
 //! 3. with new keys only: the registration of the chunk under its new key (local, not sent),
 //! 4. the immediate; with new keys it comes with the new key of the chunk.
 //!
+//! If nothing is between the data and the immediate, one write brings both.
+//!
 //! The client relies on it that an immediate which says "invalidated" came after an invalidation, and that with new
 //! keys every answer, even to a failed request, brings one.
 //!
@@ -99,13 +101,17 @@ impl Answer {
             data,
             invalidate,
             imm: imm::response(chunk, status, invalidate.is_some()),
-            message: new_rkey.map(|rkey| {
-                let mut message = [0; RKEY_RSP_LEN];
-                // Same length, so this cannot fail.
-                let _ = RkeyRsp::new(chunk.number(), rkey).write_to(&mut message);
-                message
-            }),
+            message: new_rkey.map(|rkey| Self::key_message(chunk, rkey)),
         }
+    }
+
+    /// The message that brings the new key of `chunk`.
+    #[inline]
+    pub fn key_message(chunk: ChunkId, rkey: u32) -> [u8; RKEY_RSP_LEN] {
+        let mut message = [0; RKEY_RSP_LEN];
+        // Same length, so this cannot fail.
+        let _ = RkeyRsp::new(chunk.number(), rkey).write_to(&mut message);
+        message
     }
 }
 

@@ -115,6 +115,16 @@ impl Search {
         }
     }
 
+    /// Whether the path of a session that has one only was not found yet; from here on it was.
+    ///
+    /// Does what [`Self::next`] would, which has nothing to choose from there.
+    #[inline]
+    pub fn only(&mut self) -> bool {
+        let first = self.tried == 0;
+        self.tried = 1;
+        first
+    }
+
     /// Index of the best path that was not found yet, of those that `candidates` yields in the order of the session.
     ///
     /// Of equals the first. `None` if there is none left; a path beyond the [`MAX_PATHS`] a session can have is none.
@@ -188,6 +198,15 @@ mod tests {
             // Slow and busy is still a choice.
             assert_eq!(order(policy, 0, &[(true, u32::MAX, u64::MAX)]), [0]);
         }
+    }
+
+    #[test]
+    fn the_only_path() {
+        let mut search = Search::new(Policy::MinInflight, 3);
+        assert!(search.only());
+        assert!(!search.only());
+        assert_eq!(search.next(paths(&[(true, 0, 0)])), None);
+        assert_eq!(search.next(paths(&[(true, 0, 0), (true, 0, 0)])), Some(1));
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub const ADMIN_DEPTH: u16 = 512;
 /// Work requests that are there for other things than requests: a heartbeat, its answer, and the end of a queue.
 const SPARE: u32 = 3;
 
+/// Receives that are posted again together, at most.
+const MOST_BATCH: u32 = 16;
+
 /// What one request takes on one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -23,6 +26,8 @@ pub struct Needs {
     pub send: u32,
     /// Messages from the peer.
     pub recv: u32,
+    /// Receives more than the requests take, for those that wait for others to be posted again.
+    pub slack: u32,
     /// Pieces of memory in one send.
     pub sge: u32,
 }
@@ -35,6 +40,8 @@ impl Needs {
     pub const CLIENT: Self = Self {
         send: 3,
         recv: 2,
+        // Few requests are invalidated by the server.
+        slack: 0,
         sge: 2,
     };
 
@@ -45,6 +52,7 @@ impl Needs {
     pub const SERVER_INVALIDATING: Self = Self {
         send: 5,
         recv: 1,
+        slack: MOST_BATCH,
         sge: 1,
     };
 
@@ -52,6 +60,7 @@ impl Needs {
     pub const SERVER: Self = Self {
         send: 3,
         recv: 1,
+        slack: MOST_BATCH,
         sge: 1,
     };
 }
@@ -86,6 +95,7 @@ impl QueueSizes {
             .min(limit);
         let max_recv_wr = depth
             .saturating_mul(needs.recv)
+            .saturating_add(needs.slack)
             .saturating_add(SPARE)
             .min(limit);
         Self {
@@ -95,6 +105,11 @@ impl QueueSizes {
             receives: max_recv_wr.saturating_sub(1),
             max_send_sge: needs.sge,
         }
+    }
+
+    /// Receives that are posted again together: a few of those that there are.
+    pub fn batch(&self) -> u32 {
+        (self.receives / 4).clamp(1, MOST_BATCH)
     }
 
     /// Entries of the completion queue.
@@ -115,6 +130,8 @@ mod tests {
                 assert!(sizes.max_send_wr > u32::from(depth) * needs.send);
                 assert!(sizes.receives > u32::from(depth) * needs.recv);
                 assert!(sizes.max_recv_wr > sizes.receives);
+                let missing = sizes.batch() - 1;
+                assert!(sizes.receives - missing >= u32::from(depth) * needs.recv.min(1));
             }
         }
     }
@@ -128,9 +145,10 @@ mod tests {
         );
         assert_eq!(client.completions(), 2566);
         let server = QueueSizes::new(Needs::SERVER_INVALIDATING, Use::Io, 512, 32768);
-        assert_eq!((server.max_send_wr, server.max_recv_wr), (2563, 515));
+        assert_eq!((server.max_send_wr, server.max_recv_wr), (2563, 531));
+        assert_eq!(server.batch(), 16);
         let admin = QueueSizes::new(Needs::SERVER, Use::Admin, 4096, 32768);
-        assert_eq!((admin.max_send_wr, admin.max_recv_wr), (1539, 515));
+        assert_eq!((admin.max_send_wr, admin.max_recv_wr), (1539, 531));
     }
 
     #[test]
@@ -139,6 +157,7 @@ mod tests {
             let sizes = QueueSizes::new(Needs::CLIENT, Use::Polled, 512, limit);
             assert_eq!(sizes.max_send_wr, limit.max(4));
             assert_eq!(sizes.receives, limit.max(4) - 1);
+            assert!((1..=sizes.receives).contains(&sizes.batch()));
         }
     }
 }

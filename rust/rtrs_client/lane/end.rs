@@ -5,8 +5,7 @@
 use super::{
     Busy,
     Lane,
-    Memory,
-    Phase, //
+    Memory, //
 };
 use crate::{
     burden::Burden,
@@ -71,12 +70,6 @@ pub(crate) enum Salvage {
 }
 
 impl<M: Burden> Lane<M> {
-    /// Posting has returned.
-    pub(super) fn posted(self: &Arc<Self>) -> Next {
-        self.advance(|busy| busy.posted = true)
-            .unwrap_or(Next::Wait)
-    }
-
     /// The server has answered over connection `cid`. `EPROTO` if nothing was asked there, or it has answered before.
     pub(crate) fn answered(self: &Arc<Self>, cid: u16, status: Status) -> Result<Next> {
         let mut expected = false;
@@ -96,13 +89,19 @@ impl<M: Burden> Lane<M> {
     pub(crate) fn invalidated(self: &Arc<Self>, proof: &Invalidated<'_>) -> Result<Next> {
         // The server was not told the key of what it only reads.
         let may = matches!(
-            &*self.phase.lock(),
-            Phase::Busy(busy) if busy.order.direction == Direction::Read
+            &*self.busy.lock(),
+            Some(busy) if busy.order.direction == Direction::Read
         );
-        if !may || self.region.invalidated(proof).is_err() {
+        if !may || proof.rkey() != self.region.rkey() {
             return Err(EPROTO);
         }
-        Ok(self.came_back(self.region.take()))
+        match self.region.invalidated(proof) {
+            Ok(()) => Ok(self.came_back(self.region.take())),
+            // The key comes again after 256 registrations, and a message about an earlier one could say the same. So
+            // this one proves nothing, and the region is invalidated here when the answer comes.
+            Err(EINVAL) => Ok(Next::Wait),
+            Err(_) => Err(EPROTO),
+        }
     }
 
     /// Work requests are over.
@@ -125,12 +124,10 @@ impl<M: Burden> Lane<M> {
 
     /// Changes a request under way, and sees what follows; `None` if there is none.
     fn advance(&self, change: impl FnOnce(&mut Busy<M>)) -> Option<Next> {
-        let mut phase = self.phase.lock();
-        let Phase::Busy(busy) = &mut *phase else {
-            return None;
-        };
+        let mut lane = self.busy.lock();
+        let busy = (*lane).as_mut()?;
         change(busy);
-        let Some(status) = busy.answer.filter(|_| busy.posted) else {
+        let Some(status) = busy.answer else {
             return Some(Next::Wait);
         };
         match busy.memory {
@@ -141,10 +138,9 @@ impl<M: Burden> Lane<M> {
             }
             Memory::Lent | Memory::Leaving | Memory::Stuck => return Some(Next::Wait),
         }
-        let Phase::Busy(busy) = core::mem::replace(&mut *phase, Phase::Idle) else {
-            return None;
-        };
-        drop(phase);
+        let busy = lane.take()?;
+        drop(lane);
+        self.unclaim();
         self.path.stats.ended();
         Some(Next::Done(Self::finish(busy, status)))
     }
@@ -166,13 +162,13 @@ impl<M: Burden> Lane<M> {
             chain.invalidate(&lane.region)
         });
         if result == Err(PostError::Full) {
-            let mut phase = self.phase.lock();
-            if let Phase::Busy(
+            let mut busy = self.busy.lock();
+            if let Some(
                 busy @ Busy {
                     memory: Memory::Leaving,
                     ..
                 },
-            ) = &mut *phase
+            ) = &mut *busy
             {
                 busy.memory = Memory::Stuck;
             }
@@ -182,9 +178,9 @@ impl<M: Burden> Lane<M> {
 
     /// Whether an invalidation over connection `cid` is to be tried again, which the caller does then.
     pub(crate) fn is_stuck(&self, cid: u16) -> bool {
-        let mut phase = self.phase.lock();
-        match &mut *phase {
-            Phase::Busy(busy) if busy.cid == cid && matches!(busy.memory, Memory::Stuck) => {
+        let mut busy = self.busy.lock();
+        match &mut *busy {
+            Some(busy) if busy.cid == cid && matches!(busy.memory, Memory::Stuck) => {
                 busy.memory = Memory::Leaving;
                 true
             }
@@ -196,15 +192,8 @@ impl<M: Burden> Lane<M> {
     /// because the server had answered it. Sleeps.
     pub(crate) fn salvage(&self, cid: u16, proof: &Drained) -> Option<Salvage> {
         let busy = {
-            let mut phase = self.phase.lock();
-            match &*phase {
-                Phase::Busy(busy) if busy.cid == cid => {}
-                _ => return None,
-            }
-            match core::mem::replace(&mut *phase, Phase::Idle) {
-                Phase::Busy(busy) => busy,
-                _ => return None,
-            }
+            let mut busy = self.busy.lock();
+            busy.take_if(|busy| busy.cid == cid)?
         };
         self.path.stats.ended();
         let order = busy.order;
@@ -216,6 +205,7 @@ impl<M: Burden> Lane<M> {
                 .take(proof)
                 .or_else(|| self.region.revoke(proof).ok().flatten()),
         };
+        self.unclaim();
         let answer = busy.answer;
         let cargo = M::unload(memory, busy.kept, answer == Some(Ok(())))?;
         Some(match answer {

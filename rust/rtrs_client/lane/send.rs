@@ -5,8 +5,7 @@
 use super::{
     Busy,
     Lane,
-    Memory,
-    Phase, //
+    Memory, //
 };
 use crate::{
     burden::Burden,
@@ -17,6 +16,7 @@ use crate::{
         Order, //
     },
     line::Line,
+    params,
     session::SEGMENT, //
 };
 use kernel::{
@@ -76,6 +76,8 @@ enum Means {
 /// A request as it is going to be posted.
 struct Plan {
     order: Order,
+    /// Its number among the requests of the lane.
+    serial: u32,
     /// Bytes of the message, which stands in the header buffer already.
     usr_len: u16,
     /// Bytes of data.
@@ -116,20 +118,20 @@ fn target(at: Remote, len: u32) -> Target {
         addr: at.addr,
         rkey: at.rkey,
         len,
-        invalidate: true,
+        invalidate: params::remote_invalidation.value(),
     }
 }
 
 impl<M: Burden> Lane<M> {
     /// Sends a request; gives it back if that does not work. Any context up to softirq.
     pub(crate) fn start(self: &Arc<Self>, way: &Way<'_>, job: Job) -> Result<(), (Error, Job)> {
-        if !self.claim() {
+        let Some(serial) = self.claim() else {
             return Err((EBUSY, job));
-        }
+        };
         let usr_len = match self.write_message(&job) {
             Ok(len) => len,
             Err(error) => {
-                *self.phase.lock() = Phase::Idle;
+                self.unclaim();
                 return Err((error, job));
             }
         };
@@ -151,14 +153,14 @@ impl<M: Burden> Lane<M> {
         let load = match M::load(cargo, &order, &self.shelf) {
             Ok(load) => load,
             Err(refused) => {
-                *self.phase.lock() = Phase::Idle;
+                self.unclaim();
                 return Err(rejob(refused));
             }
         };
         let means = match self.store(load.memory, &order, way.line.most_sges()) {
             Ok(means) => means,
             Err((error, memory)) => {
-                *self.phase.lock() = Phase::Idle;
+                self.unclaim();
                 let Some(cargo) = M::unload(Some(memory), load.kept, false) else {
                     return Ok(());
                 };
@@ -167,6 +169,7 @@ impl<M: Burden> Lane<M> {
         };
         let plan = Plan {
             order,
+            serial,
             usr_len,
             len: load.len,
             means,
@@ -183,24 +186,14 @@ impl<M: Burden> Lane<M> {
             // What was posted in part ends with the link, which its handler has been told of.
             Ok(()) | Err(PostError::Broken) => {
                 self.path.stats.sent(order.direction, bytes);
-                way.line.receiver().follow(qp, self, self.posted());
                 Ok(())
             }
-            Err(error) => match self.take_back() {
+            Err(error) => match self.take_back(serial) {
                 Some(cargo) => Err(rejob((error_of(error), cargo))),
-                // Cannot be: nobody ends a request that was not posted.
+                // The server answered what it was not asked.
                 None => Ok(()),
             },
         }
-    }
-
-    fn claim(&self) -> bool {
-        let mut phase = self.phase.lock();
-        let idle = matches!(*phase, Phase::Idle);
-        if idle {
-            *phase = Phase::Claimed;
-        }
-        idle
     }
 
     /// Puts the memory of a request where chains find it; gives it back if it does not fit.
@@ -221,7 +214,7 @@ impl<M: Burden> Lane<M> {
     }
 
     fn begin(&self, plan: &Plan, kept: Option<Cargo>, cid: u16) {
-        *self.phase.lock() = Phase::Busy(Busy {
+        *self.busy.lock() = Some(Busy {
             order: plan.order,
             kept,
             memory: match plan.means {
@@ -231,7 +224,7 @@ impl<M: Burden> Lane<M> {
             },
             cid,
             since: jiffies(),
-            posted: false,
+            serial: plan.serial,
             answer: None,
         });
     }
@@ -287,18 +280,15 @@ impl<M: Burden> Lane<M> {
         u16::try_from(message.len()).map_err(|_| EMSGSIZE)
     }
 
-    /// Undoes [`Self::begin`] and [`Self::store`] for a request that could not be posted.
-    fn take_back(&self) -> Option<Cargo> {
-        let phase = core::mem::replace(&mut *self.phase.lock(), Phase::Claimed);
-        let cargo = match phase {
-            Phase::Busy(busy) => {
-                let memory = self.loan.take_unlent().or_else(|| self.region.take());
-                M::unload(memory, busy.kept, false)
-            }
-            _ => None,
+    /// Undoes [`Self::begin`] and [`Self::store`] for a request that could not be posted; `None` if it is over.
+    fn take_back(&self, serial: u32) -> Option<Cargo> {
+        let busy = {
+            let mut busy = self.busy.lock();
+            busy.take_if(|busy| busy.serial == serial)?
         };
-        *self.phase.lock() = Phase::Idle;
+        let memory = self.loan.take_unlent().or_else(|| self.region.take());
+        self.unclaim();
         self.path.stats.ended();
-        cargo
+        M::unload(memory, busy.kept, false)
     }
 }

@@ -168,7 +168,7 @@ impl<H: Handler> Qp<H> {
     /// completion queue has not enough entries; `EBUSY` if the id has a queue pair; `ENODEV`, `ENOMEM`.
     pub fn new(token: &Token<'_>, init: &QpInit<'_>, handler: Arc<H>) -> Result<Self> {
         let room = init.check()?;
-        let recv = Receives::new::<H>(init.pd.device(), init.max_recv_wr, init.slab)?;
+        let recv = Receives::new::<H>(init)?;
         let queues = QueuePair::init(init, room, recv, Inner::<H>::CALLS)?;
         let inner = KBox::pin_init(
             // INVARIANT: The queue pair is not there yet.

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Sockets of the TCP transport
     #[arg(short = 'T', long)]
     tcp: bool,
+    /// Paths of connections (not among everything; only the Weft modules have it)
+    #[arg(short = 'p', long)]
+    paths: bool,
     /// Connections of the RDMA transport
     #[arg(short = 'I', long)]
     ib: bool,
@@ -51,6 +54,7 @@ impl Args {
     pub(crate) fn sections(&self) -> Vec<Section> {
         let chosen: Vec<Section> = Section::ALL
             .into_iter()
+            .chain([Section::Paths])
             .filter(|section| self.wants(*section))
             .collect();
         if chosen.is_empty() {
@@ -70,6 +74,7 @@ impl Args {
             Section::Receive => self.receive_queue,
             Section::Send => self.send_queue,
             Section::Retransmit => self.retransmit_queue,
+            Section::Paths => self.paths,
         }
     }
 }
@@ -94,5 +99,7 @@ mod tests {
             [Section::Tcp, Section::Counters, Section::Send]
         );
         assert_eq!(args.verbose, 2);
+        let args = Args::parse_from(["rds-info", "-pn"]);
+        assert_eq!(args.sections(), [Section::Connections, Section::Paths]);
     }
 }

@@ -4,7 +4,9 @@
 
 use crate::column::Lines;
 use crate::section::{Content, Records, Section};
-use rds_sys::info::{Connection, Counter, Family, IbConnection, Message, SocketInfo, TcpSocket};
+use rds_sys::info::{
+    Connection, Counter, Family, IbConnection, Message, Path, SocketInfo, TcpSocket,
+};
 
 /// The section as text, beginning with an empty line.
 pub(crate) fn text(section: Section, content: &Content, verbose: bool) -> String {
@@ -19,6 +21,7 @@ pub(crate) fn text(section: Section, content: &Content, verbose: bool) -> String
         Records::Sockets(records) => sockets(records, width),
         Records::Tcp(records) => tcp(records, width),
         Records::Ib(records) => ib(records, width, verbose),
+        Records::Paths(records) => paths(records, width),
     }
 }
 
@@ -81,6 +84,44 @@ fn connections(records: &[Connection], width: usize) -> String {
                 &connection.next_tx,
                 &connection.next_rx,
                 &connection.flag_letters(),
+            ],
+            "",
+        );
+    }
+    lines.finish()
+}
+
+fn paths(records: &[Path], width: usize) -> String {
+    let mut lines = Lines::new(
+        "RDS Paths",
+        &[
+            ("LocalAddr", width),
+            ("RemoteAddr", width),
+            ("Tos", 4),
+            ("Path", 5),
+            ("State", 13),
+            ("NextTX", 16),
+            ("NextRX", 16),
+            ("Waiting", 8),
+            ("Losses", 7),
+        ],
+    );
+    for path in records {
+        let place = match path.paths {
+            0 => format!("{}/?", path.index),
+            paths => format!("{}/{paths}", path.index),
+        };
+        lines.row(
+            &[
+                &path.local,
+                &path.remote,
+                &path.tos,
+                &place,
+                &path.state,
+                &path.next_tx,
+                &path.next_rx,
+                &path.waiting,
+                &path.losses,
             ],
             "",
         );
@@ -256,6 +297,40 @@ mod tests {
                 "       10.0.0.1  4000        10.0.0.2  4001    0               12       1024",
             ]
         );
+    }
+
+    #[test]
+    fn paths_by_number() {
+        let path = Path {
+            local: "10.0.0.1".parse().unwrap(),
+            remote: "10.0.0.2".parse().unwrap(),
+            transport: "tcp".into(),
+            tos: 0,
+            index: 3,
+            paths: 8,
+            state: "up",
+            next_tx: 12,
+            next_rx: 1,
+            waiting: 2,
+            losses: 1,
+        };
+        let unknown = Path {
+            index: 0,
+            paths: 0,
+            state: "connecting",
+            ..path.clone()
+        };
+        let content = Content {
+            family: Family::V4,
+            records: Records::Paths(vec![path, unknown]),
+        };
+        let text = text(Section::Paths, &content, false);
+        let words: Vec<Vec<&str>> = lines(&text)[3..]
+            .iter()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(words[0][3..], ["3/8", "up", "12", "1", "2", "1"]);
+        assert_eq!(words[1][3..5], ["0/?", "connecting"]);
     }
 
     #[test]

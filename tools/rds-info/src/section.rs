@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use rds_sys::info::{
-    self, Connection, Counter, Family, IbConnection, Message, SocketInfo, Table, TcpSocket,
+    self, Connection, Counter, Family, IbConnection, Message, Path, SocketInfo, Table, TcpSocket,
 };
 use rds_sys::Socket;
 use serde_json::Value;
@@ -24,10 +24,11 @@ pub(crate) enum Section {
     Receive,
     Send,
     Retransmit,
+    Paths,
 }
 
 impl Section {
-    /// All sections in the order in which rds-tools print them.
+    /// All sections that rds-tools have, in the order in which rds-tools print them.
     pub(crate) const ALL: [Self; 8] = [
         Self::Ib,
         Self::Tcp,
@@ -50,6 +51,7 @@ impl Section {
             Self::Receive => "recv queue messages",
             Self::Send => "send queue messages",
             Self::Retransmit => "retransmit queue messages",
+            Self::Paths => "paths of connections",
         }
     }
 
@@ -64,6 +66,7 @@ impl Section {
             Self::Receive => "receive_queue",
             Self::Send => "send_queue",
             Self::Retransmit => "retransmit_queue",
+            Self::Paths => "paths",
         }
     }
 
@@ -77,6 +80,7 @@ impl Section {
             Self::Receive => Table::RecvQueue,
             Self::Send => Table::SendQueue,
             Self::Retransmit => Table::RetransQueue,
+            Self::Paths => Table::Paths,
         }
     }
 }
@@ -89,6 +93,7 @@ pub(crate) enum Records {
     Sockets(Vec<SocketInfo>),
     Tcp(Vec<TcpSocket>),
     Ib(Vec<IbConnection>),
+    Paths(Vec<Path>),
 }
 
 /// The records and the addresses they can hold.
@@ -122,6 +127,7 @@ impl Content {
             Records::Sockets(records) => serde_json::to_value(records),
             Records::Tcp(records) => serde_json::to_value(records),
             Records::Ib(records) => serde_json::to_value(records),
+            Records::Paths(records) => serde_json::to_value(records),
         };
         Ok(value?)
     }
@@ -136,6 +142,12 @@ impl Records {
             Section::Sockets => info::read(socket, table, family).map(Self::Sockets),
             Section::Tcp => info::read(socket, table, family).map(Self::Tcp),
             Section::Ib => info::read(socket, table, family).map(Self::Ib),
+            Section::Paths => {
+                let mut paths: Vec<Path> = info::read(socket, table, family)?;
+                // There is one list for both families.
+                paths.retain(|path| family == Family::V6 || path.local.is_ipv4());
+                Ok(Self::Paths(paths))
+            }
             Section::Receive | Section::Send | Section::Retransmit => {
                 info::read(socket, table, family).map(Self::Messages)
             }

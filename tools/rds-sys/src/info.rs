@@ -12,7 +12,7 @@ use crate::{sys, uapi, Socket};
 use std::io;
 use std::os::fd::AsFd;
 
-pub use record::{Connection, Counter, IbConnection, Message, SocketInfo, TcpSocket};
+pub use record::{Connection, Counter, IbConnection, Message, Path, SocketInfo, TcpSocket};
 
 /// A table of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Table {
     TcpSockets,
     /// RDMA connections that carry RDS.
     IbConnections,
+    /// Paths of connections; only Weft has it.
+    Paths,
 }
 
 /// Which addresses a table shows.
@@ -56,6 +58,7 @@ impl Table {
             Self::Sockets => (10006, 10015),
             Self::TcpSockets => (10007, 10016),
             Self::IbConnections => (10008, 10017),
+            Self::Paths => (10100, 10100),
         };
         match family {
             Family::V4 => v4,

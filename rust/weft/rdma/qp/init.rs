@@ -70,6 +70,8 @@ pub struct QpInit<'a> {
     pub max_send_wr: u32,
     /// Receives in its receive queue.
     pub max_recv_wr: u32,
+    /// Receives that are posted again together, 1 to 16: one less than that may be missing in the queue at any time.
+    pub recv_batch: u32,
     /// Scatter-gather entries of one work request; not more than [`MAX_SGES`] are of use.
     pub max_send_sge: u32,
     /// Buffers for receives with bytes.

@@ -20,10 +20,10 @@ use super::{
     Handler,
     Inner,
     PostError,
-    QueuePair,
-    SlabSize, //
+    QpInit,
+    QueuePair, //
 };
-use crate::{bindings, device::Device};
+use crate::bindings;
 use batch::{
     Batch,
     BATCH, //
@@ -41,7 +41,6 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Arc,
         SpinLockIrq, //
     },
 };
@@ -56,13 +55,22 @@ struct State {
     closed: bool,
     /// Entries of the slab that nobody has: neither the queue nor a [`Received`]. Never grows beyond its capacity.
     free: KVVec<u32>,
+    /// Receives that are to be posted again with the next ones of their kind: empty ones, and entries of the slab.
+    owed_empty: usize,
+    owed_filled: usize,
 }
 
 impl State {
     /// Closed, with these entries free. Not inlined, for the sake of the lock class: see `Stage`.
     #[inline(never)]
     fn locked(free: KVVec<u32>) -> impl PinInit<SpinLockIrq<Self>> {
-        new_spinlock_irq!(Self { closed: true, free }, "weft_rdma::qp::recv")
+        let state = Self {
+            closed: true,
+            free,
+            owed_empty: 0,
+            owed_filled: 0,
+        };
+        new_spinlock_irq!(state, "weft_rdma::qp::recv")
     }
 }
 
@@ -75,6 +83,8 @@ impl State {
 #[pin_data]
 pub(super) struct Receives {
     max: u32,
+    /// How many that are over are posted again together.
+    batch: usize,
     posted: Atomic<u32>,
     slab: Option<Slab>,
     empty: UnsafeCell<bindings::ib_cqe>,
@@ -84,22 +94,13 @@ pub(super) struct Receives {
 
 impl Receives {
     /// Receives for handlers of type `H`, still closed.
-    pub(super) fn new<H: Handler>(
-        device: &Arc<Device>,
-        max: u32,
-        slab: Option<SlabSize>,
-    ) -> Result<impl PinInit<Self>> {
-        Self::with(device, max, slab, [empty_callback::<H>, slab_callback::<H>])
+    pub(super) fn new<H: Handler>(init: &QpInit<'_>) -> Result<impl PinInit<Self>> {
+        Self::with(init, [empty_callback::<H>, slab_callback::<H>])
     }
 
-    fn with(
-        device: &Arc<Device>,
-        max: u32,
-        slab: Option<SlabSize>,
-        [empty, filled]: [Done; 2],
-    ) -> Result<impl PinInit<Self>> {
-        let slab = match slab {
-            Some(size) => Some(Slab::new(device, size, filled)?),
+    fn with(init: &QpInit<'_>, [empty, filled]: [Done; 2]) -> Result<impl PinInit<Self>> {
+        let slab = match init.slab {
+            Some(size) => Some(Slab::new(init.pd.device(), size, filled)?),
             None => None,
         };
         let count = slab.as_ref().map_or(0, |slab| slab.slots.len());
@@ -108,9 +109,12 @@ impl Receives {
             free.push(index, GFP_KERNEL)?;
         }
         let state = State::locked(free);
+        let max = init.max_recv_wr;
+        let batch = usize::try_from(init.recv_batch)?.clamp(1, BATCH);
         // INVARIANT: Nothing is posted, and all entries are free.
         Ok(pin_init!(Self {
             max,
+            batch,
             posted: Atomic::new(0),
             slab,
             empty: UnsafeCell::new(bindings::ib_cqe { done: Some(empty) }),
@@ -144,13 +148,8 @@ impl Receives {
     pub(super) fn post_empty(&self, qp: &QueuePair, count: u32) -> Result<(), PostError> {
         let mut left = usize::try_from(count).map_err(|_| PostError::Full)?;
         while left > 0 {
-            let mut batch = Batch::new();
             let now = left.min(BATCH);
-            let state = self.state.lock();
-            for _ in 0..now {
-                batch.add(self.empty.get(), bindings::ib_sge::default());
-            }
-            self.submit(qp, &state, &mut batch).1?;
+            self.submit_empty(qp, &self.state.lock(), now)?;
             left -= now;
         }
         Ok(())
@@ -158,40 +157,68 @@ impl Receives {
 
     /// Posts `count` receives with entries of the slab, all or, after an error, some.
     pub(super) fn post_filled(&self, qp: &QueuePair, count: u32) -> Result<(), PostError> {
-        let slab = self.slab.as_ref().ok_or(PostError::Failed(EINVAL))?;
         let mut left = usize::try_from(count).map_err(|_| PostError::Full)?;
         while left > 0 {
             let now = left.min(BATCH);
-            let mut indices = [0; BATCH];
-            let mut state = self.state.lock();
-            if state.free.len() < now {
-                return Err(PostError::Full);
-            }
-            let mut batch = Batch::new();
-            for at in indices.iter_mut().take(now) {
-                *at = state.free.pop().ok_or(PostError::Full)?;
-                slab.add(*at, qp, &mut batch);
-            }
-            let (posted, result) = self.submit(qp, &state, &mut batch);
-            for index in indices.iter().take(now).skip(posted) {
-                state.put_back(*index);
-            }
-            result?;
+            self.submit_filled(qp, &mut self.state.lock(), now)?;
             left -= now;
         }
         Ok(())
     }
 
-    /// Posts one entry of the slab, which the caller has.
-    fn repost(&self, qp: &QueuePair, index: u32) -> Result<(), PostError> {
-        let slab = self.slab.as_ref().ok_or(PostError::Failed(EINVAL))?;
-        slab.memory.give(slab.offset(index), slab.bytes());
-        let mut batch = Batch::new();
+    /// An empty receive is over: posts it again, when there are enough.
+    fn repost_empty(&self, qp: &QueuePair) -> Result<(), PostError> {
         let mut state = self.state.lock();
-        slab.add(index, qp, &mut batch);
-        let (posted, result) = self.submit(qp, &state, &mut batch);
-        if posted == 0 {
-            state.put_back(index);
+        state.owed_empty += 1;
+        if state.owed_empty < self.batch {
+            return Ok(());
+        }
+        let count = core::mem::take(&mut state.owed_empty);
+        self.submit_empty(qp, &state, count)
+    }
+
+    /// The same with an entry of the slab, which the caller has.
+    fn repost_filled(&self, qp: &QueuePair, index: u32) -> Result<(), PostError> {
+        let mut state = self.state.lock();
+        state.put_back(index);
+        state.owed_filled += 1;
+        if state.owed_filled < self.batch {
+            return Ok(());
+        }
+        let count = core::mem::take(&mut state.owed_filled);
+        self.submit_filled(qp, &mut state, count)
+    }
+
+    /// Posts up to [`BATCH`] empty receives under the lock.
+    fn submit_empty(&self, qp: &QueuePair, state: &State, count: usize) -> Result<(), PostError> {
+        let mut batch = Batch::new();
+        for _ in 0..count {
+            batch.add(self.empty.get(), bindings::ib_sge::default());
+        }
+        self.submit(qp, state, &mut batch).1
+    }
+
+    /// Posts up to [`BATCH`] receives with free entries of the slab under the lock.
+    fn submit_filled(
+        &self,
+        qp: &QueuePair,
+        state: &mut State,
+        count: usize,
+    ) -> Result<(), PostError> {
+        let slab = self.slab.as_ref().ok_or(PostError::Failed(EINVAL))?;
+        if state.free.len() < count {
+            return Err(PostError::Full);
+        }
+        let mut indices = [0; BATCH];
+        let mut batch = Batch::new();
+        for at in indices.iter_mut().take(count) {
+            *at = state.free.pop().ok_or(PostError::Full)?;
+            slab.memory.give(slab.offset(*at), slab.bytes());
+            slab.add(*at, qp, &mut batch);
+        }
+        let (posted, result) = self.submit(qp, state, &mut batch);
+        for index in indices.iter().take(count).skip(posted) {
+            state.put_back(*index);
         }
         result
     }

@@ -3,7 +3,10 @@
 //! Work requests as C has them.
 
 use crate::bindings;
-use core::mem::ManuallyDrop;
+use core::{
+    mem::ManuallyDrop,
+    ptr, //
+};
 use kernel::ffi;
 
 /// Room for any kind of work request. All begin with an `ib_send_wr`.
@@ -21,13 +24,22 @@ pub(super) fn send_wr(
     ex: u32,
     num_sge: ffi::c_int,
 ) -> bindings::ib_send_wr {
+    // Field by field: the defaults of bindgen are calls that clear memory.
     bindings::ib_send_wr {
-        opcode,
-        num_sge,
-        ex: bindings::ib_send_wr__bindgen_ty_2 {
-            bindgen_union_field: ex,
-            ..Default::default()
+        next: ptr::null_mut(),
+        __bindgen_anon_1: bindings::ib_send_wr__bindgen_ty_1 {
+            wr_id: bindings::__BindgenUnionField::new(),
+            wr_cqe: bindings::__BindgenUnionField::new(),
+            bindgen_union_field: 0,
         },
-        ..Default::default()
+        sg_list: ptr::null_mut(),
+        num_sge,
+        opcode,
+        send_flags: 0,
+        ex: bindings::ib_send_wr__bindgen_ty_2 {
+            imm_data: bindings::__BindgenUnionField::new(),
+            invalidate_rkey: bindings::__BindgenUnionField::new(),
+            bindgen_union_field: ex,
+        },
     }
 }

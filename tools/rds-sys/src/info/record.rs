@@ -121,6 +121,64 @@ impl Record for Connection {
     }
 }
 
+/// A path of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Path {
+    /// Our address.
+    pub local: IpAddr,
+    /// The peer's address.
+    pub remote: IpAddr,
+    /// Name of the transport.
+    pub transport: String,
+    /// Type of service.
+    pub tos: u8,
+    /// Which path of the connection, from 0.
+    pub index: u8,
+    /// Paths that both ends use; 0 as long as that is unknown.
+    pub paths: u8,
+    /// Its state, a word.
+    pub state: &'static str,
+    /// Sequence number of the next message to send.
+    pub next_tx: u64,
+    /// Sequence number expected next.
+    pub next_rx: u64,
+    /// Messages that wait for being sent or acknowledged.
+    pub waiting: u32,
+    /// How often what carried it was lost or closed.
+    pub losses: u32,
+}
+
+impl Path {
+    /// States by number.
+    const STATES: [&'static str; 6] = [
+        "down",
+        "connecting",
+        "disconnecting",
+        "up",
+        "resetting",
+        "error",
+    ];
+}
+
+impl Record for Path {
+    fn parse(raw: Raw<'_>, _: Family) -> Self {
+        let state = usize::from(raw.u8(75));
+        Self {
+            local: raw.v6(16),
+            remote: raw.v6(32),
+            transport: raw.text::<16>(48),
+            tos: raw.u8(72),
+            index: raw.u8(73),
+            paths: raw.u8(74),
+            state: Self::STATES.get(state).unwrap_or(&"unknown"),
+            next_tx: raw.u64(0),
+            next_rx: raw.u64(8),
+            waiting: raw.u32(64),
+            losses: raw.u32(68),
+        }
+    }
+}
+
 /// A message in one of the queues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {

@@ -43,13 +43,15 @@ impl Batch {
         let num_sge = ffi::c_int::from(sge.length != 0);
         list.write(sge);
         wr.write(bindings::ib_recv_wr {
+            next: ptr::null_mut(),
             __bindgen_anon_1: bindings::ib_recv_wr__bindgen_ty_1 {
+                wr_id: bindings::__BindgenUnionField::new(),
+                wr_cqe: bindings::__BindgenUnionField::new(),
                 // CAST: An address, in the 64 bits that C has for it.
                 bindgen_union_field: cqe.addr() as u64,
-                ..Default::default()
             },
+            sg_list: ptr::null_mut(),
             num_sge,
-            ..Default::default()
         });
         // INVARIANT: One more.
         self.count += 1;

@@ -93,12 +93,21 @@ impl Received<'_> {
         }
     }
 
+    /// Whether the receive was one with a buffer.
+    #[inline]
+    pub fn has_buffer(&self) -> bool {
+        self.entry.is_some()
+    }
+
     /// Posts the receive again, in the kind in which it was. Any context.
+    ///
+    /// That is done for several at a time ([`QpInit::recv_batch`](crate::qp::QpInit::recv_batch)). An error may be about
+    /// an earlier one.
     #[inline]
     pub fn repost(mut self) -> Result<(), PostError> {
         match self.entry.take() {
-            Some((index, _)) => self.qp.receives().repost(self.qp, index),
-            None => self.qp.receives().post_empty(self.qp, 1),
+            Some((index, _)) => self.qp.receives().repost_filled(self.qp, index),
+            None => self.qp.receives().repost_empty(self.qp),
         }
     }
 }

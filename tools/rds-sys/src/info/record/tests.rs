@@ -178,3 +178,36 @@ fn ib_connection_of_both_families() {
     );
     assert_eq!(IbConnection::parse(Raw(&v6), Family::V6), connection);
 }
+
+#[test]
+fn path() {
+    let mut raw = Vec::new();
+    put(&mut raw, &5u64.to_ne_bytes());
+    put(&mut raw, &6u64.to_ne_bytes());
+    put(&mut raw, &mapped(1));
+    put(&mut raw, &global(2));
+    put(&mut raw, &name::<16>("tcp"));
+    put(&mut raw, &7u32.to_ne_bytes());
+    put(&mut raw, &8u32.to_ne_bytes());
+    put(&mut raw, &[1, 2, 4, 3, 0, 0, 0, 0]);
+    assert_eq!(raw.len(), 80);
+    let path = Path::parse(Raw(&raw), Family::V6);
+    assert_eq!(
+        path,
+        Path {
+            local: "10.0.0.1".parse().unwrap(),
+            remote: "2001::2".parse().unwrap(),
+            transport: "tcp".into(),
+            tos: 1,
+            index: 2,
+            paths: 4,
+            state: "up",
+            next_tx: 5,
+            next_rx: 6,
+            waiting: 7,
+            losses: 8,
+        }
+    );
+    raw[75] = 200;
+    assert_eq!(Path::parse(Raw(&raw), Family::V4).state, "unknown");
+}
