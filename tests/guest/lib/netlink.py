@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = Path("/run/netns")
 
-_NEWLINK, _NEWADDR, _NEWROUTE = 16, 20, 24
+_NEWLINK, _DELLINK, _NEWADDR, _DELADDR, _NEWROUTE = 16, 17, 20, 21, 24
 _REQUEST_ACK, _CREATE_NEW = 0x5, 0x600
 _MS_BIND, _MS_REC, _MS_SHARED, _MNT_DETACH = 0x1000, 0x4000, 0x100000, 2
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -113,13 +113,27 @@ def set_up(name, up=True):
     _request(_NEWLINK, 0, struct.pack("=BxHiII", 0, 0, index, 1 if up else 0, 1))
 
 
-def add_address(name, address, bits):
-    """Gives a link an address; an IPv6 address is usable at once."""
+def delete_link(name):
+    """Removes a link of the namespace the thread is in, and the other end of a pair."""
+    _request(_DELLINK, 0, struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(name), 0, 0))
+
+
+def _address(name, address, bits):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     packed = socket.inet_pton(family, address)
     # IFA_F_NODAD
     body = struct.pack("=BBBBi", family, bits, 2 if ":" in address else 0, 0, socket.if_nametoindex(name))
-    _request(_NEWADDR, _CREATE_NEW, body + _attribute(2, packed) + _attribute(1, packed))
+    return body + _attribute(2, packed) + _attribute(1, packed)
+
+
+def add_address(name, address, bits):
+    """Gives a link an address; an IPv6 address is usable at once."""
+    _request(_NEWADDR, _CREATE_NEW, _address(name, address, bits))
+
+
+def remove_address(name, address, bits):
+    """Takes an address from a link."""
+    _request(_DELADDR, 0, _address(name, address, bits))
 
 
 def add_route(network, bits, gateway):
