@@ -109,6 +109,14 @@ bool weft_helper_tag_set_is_used(struct blk_mq_tag_set *set)
 }
 WEFT_EXPORT(tag_set_is_used);
 
+#ifdef CONFIG_DEBUG_KOBJECT_RELEASE
+bool weft_helper_disk_queue_released(struct gendisk *disk)
+{
+	return !kref_read(&disk->queue_kobj.kref) && !work_busy(&disk->queue_kobj.release.work);
+}
+WEFT_EXPORT(disk_queue_released);
+#endif
+
 struct kobject *weft_helper_disk_kobj(struct gendisk *disk)
 {
 	return &disk_to_dev(disk)->kobj;

@@ -46,7 +46,7 @@ impl Drop for Stay {
     }
 }
 
-/// Waits until nobody stays, when this module is unloaded. Sleeps; up to ten seconds with `DEBUG_KOBJECT_RELEASE`.
+/// Waits until nobody stays, when this module is unloaded. Sleeps; some seconds with `DEBUG_KOBJECT_RELEASE`.
 pub(crate) fn wait() {
     // ORDERING: A use of this module was over before it could be unloaded, or has a `Stay`.
     if !USED.load(Relaxed) {

@@ -6,6 +6,9 @@
 //! reference of that kobject. With `DEBUG_KOBJECT_RELEASE` it puts off the release of every kobject by up to four
 //! seconds and so finds this error of its own whenever any disk goes. What holds the memory of the disk is the inode of
 //! its block device.
+//!
+//! How long that takes cannot be told: a directory below the disk is released first, then the disk, then its queue, each
+//! late, and the disk may still be open. So the kobject is looked at.
 
 use crate::{
     bindings,
@@ -21,23 +24,44 @@ use kernel::{
     workqueue, //
 };
 
-/// Twice the longest delay, for the disk's device and then for its queue, and some more, in milliseconds.
-const KEEP_MS: i64 = 9_500;
+/// How often the kobject is looked at, in milliseconds.
+const POLL_MS: i64 = 1_000;
 
-/// A reference to an inode.
+/// The memory of a disk.
 ///
 /// # Invariants
 ///
-/// It is owned.
-struct Inode(NonNull<bindings::inode>);
+/// `inode` is an owned reference to the inode of the block device of `disk`, which holds the memory.
+struct Memory {
+    inode: NonNull<bindings::inode>,
+    disk: NonNull<bindings::gendisk>,
+}
 
-// SAFETY: A reference to an inode belongs to no thread in particular.
-unsafe impl Send for Inode {}
+// SAFETY: A reference to an inode belongs to no thread in particular, and of the disk nothing but its queue's kobject is
+// looked at.
+unsafe impl Send for Memory {}
 
-impl Drop for Inode {
+impl Memory {
+    /// Whether the kobject of the queue is released. Right after its last reference was put it may seem to be.
+    fn is_released(&self) -> bool {
+        // SAFETY: By the type invariants the memory is there.
+        unsafe { bindings::weft_helper_disk_queue_released(self.disk.as_ptr()) }
+    }
+
+    /// Waits until the kobject of the queue is released, and a bit longer. Sleeps.
+    fn wait(&self) {
+        let mut seen = 0;
+        while seen < 2 {
+            fsleep(Delta::from_millis(POLL_MS));
+            seen = if self.is_released() { seen + 1 } else { 0 };
+        }
+    }
+}
+
+impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: By the type invariants the reference is ours.
-        unsafe { bindings::iput(self.0.as_ptr()) };
+        unsafe { bindings::iput(self.inode.as_ptr()) };
     }
 }
 
@@ -49,15 +73,15 @@ impl Drop for Inode {
 pub(super) unsafe fn keep(disk: *mut bindings::gendisk) {
     // SAFETY: The disk has a block device with an inode as long as it is referenced.
     let inode = unsafe { bindings::igrab((*(*(*disk).part0).bd_mapping).host) };
-    let Some(inode) = NonNull::new(inode) else {
+    let (Some(inode), Some(disk)) = (NonNull::new(inode), NonNull::new(disk)) else {
         return;
     };
     // INVARIANT: Just taken.
-    let inode = Inode(inode);
+    let memory = Memory { inode, disk };
     let stay = Stay::new();
     let _ = workqueue::system_unbound().try_spawn(GFP_KERNEL, move || {
-        fsleep(Delta::from_millis(KEEP_MS));
-        drop(inode);
+        memory.wait();
+        drop(memory);
         drop(stay);
     });
 }
