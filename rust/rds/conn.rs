@@ -69,8 +69,23 @@ pub struct ConnKey {
     pub kind: Kind,
     /// Type of service.
     pub tos: u8,
-    /// Interface of a link-local address, else 0.
+    /// Interface of a link-local address, else 0; see [`Self::interface`].
     pub interface: u32,
+}
+
+impl ConnKey {
+    /// What counts of an interface that a program or a socket named.
+    ///
+    /// Two hosts that reach each other by other addresses than link-local ones have one connection: the peer has one in
+    /// any case, and would mix up the numbers of two.
+    #[inline]
+    pub fn interface(local: &Addr, peer: &Addr, named: u32) -> u32 {
+        if local.is_link_local() || peer.is_link_local() {
+            named
+        } else {
+            0
+        }
+    }
 }
 
 /// A connection.

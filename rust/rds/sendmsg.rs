@@ -91,7 +91,7 @@ struct Route {
     sport: u16,
     destination: Addr,
     dport: u16,
-    scope_id: u32,
+    interface: u32,
     tos: u8,
     cached: Option<Arc<Path>>,
 }
@@ -189,11 +189,12 @@ fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
             scope_id = named.scope_id;
         }
     }
+    let interface = ConnKey::interface(&bound.key.address, &to.addr, scope_id);
     let cached = match &binding.cached {
         Some((destination, path))
             if *destination == to.addr
                 && path.conn.key.tos == binding.tos
-                && path.conn.key.interface == scope_id =>
+                && path.conn.key.interface == interface =>
         {
             Some(path.clone())
         }
@@ -204,7 +205,7 @@ fn route(sk: &UserSock, msg: &MsgSource<'_>) -> Result<Route> {
         sport: bound.key.port,
         destination: to.addr,
         dport: to.port,
-        scope_id,
+        interface,
         tos: binding.tos,
         cached: cached.filter(|path| !path.conn.is_destroying()),
     })
@@ -230,7 +231,7 @@ fn look_up_path(sk: &UserSock, route: &Route) -> Result<InUse> {
         local: route.source,
         kind: transport.kind(),
         tos: route.tos,
-        interface: route.scope_id,
+        interface: route.interface,
     };
     let path = Conn::enter(&sk.net, key, false, |conn| {
         conn.path_index_of(route.sport, sk.hash_start)

@@ -90,12 +90,13 @@ impl Acceptor {
     /// Gives a connection to its path, or refuses it.
     fn dispatch(&self, socket: KernelSocket) -> Result {
         let (local, peer) = (socket.local(), socket.peer());
+        let (from, to) = (Addr(peer.addr), Addr(local.addr));
         let key = ConnKey {
-            peer: Addr(peer.addr),
-            local: Addr(local.addr),
+            peer: from,
+            local: to,
             kind: Kind::Tcp,
             tos: 0,
-            interface: socket.interface(),
+            interface: ConnKey::interface(&to, &from, socket.interface()),
         };
         let not_accepted = || self.net.drop_connection(&key, Reason::NotAccepted);
         let path = Conn::enter(&self.net, key, true, |conn| place(conn, peer.port))

@@ -5,6 +5,7 @@ import resource
 import struct
 
 import lab
+import snapshot
 from address import name, read, sin, sin6
 from api import lan
 from cases import ON_DEBUG, SOAK, Cases, Skip, equal, fails, outcome
@@ -201,6 +202,18 @@ def _():
         two.send(b"pong", got.name)
         got = one.recv()
         equal((got.data, got.source), (b"pong", (lan.LINK_B, two.port, lan.scope())))
+
+
+@CASES.case("R-17 a scope that connect named makes no second connection", c="it makes two, and messages are lost")
+def _():
+    with lan.here(lan.A6) as one, lan.here(lan.A6) as other, lan.there(lan.B6) as two:
+        other.connect(sin6(lan.LINK_B, 5, lan.scope()))
+        for number in range(3):
+            for sock in (one, other):
+                sock.send(b"%d" % number, two.address)
+                equal(two.recv().data, b"%d" % number)
+        ends = [(found.local, found.peer) for found in snapshot.connections(one)]
+        equal(ends.count((lan.A6, lan.B6)), 1)
 
 
 @CASES.case("the same port on every address")
