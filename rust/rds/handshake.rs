@@ -159,11 +159,11 @@ impl Conn {
             if !passive {
                 return;
             }
-            if path.index == 0 && sport_encodes_path {
+            if path.index == 0 {
                 // It may have been taken before it was known to be another path's.
                 match path.ops.meant_for(paths) {
-                    0 => {}
-                    other => path.gives_way_to(other),
+                    other if other != 0 && sport_encodes_path => path.gives_way_to(other),
+                    _ => path.stands_for_itself(),
                 }
             }
             path.kick(Event::Accept);
@@ -239,7 +239,8 @@ impl Conn {
             restarted
         };
         if restarted {
-            self.for_each_path(|path| path.peer_restarted());
+            // Own numbers go on: a gap is legal, and a message that was sent to both lives keeps one number.
+            self.for_each_path(|path| path.arrivals.restart());
         }
     }
 }

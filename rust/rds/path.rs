@@ -6,6 +6,7 @@
 //! (`worker.rs`), which never runs twice at a time; others change the state in one atomic step and kick the task.
 
 use crate::{
+    arrivals::Arrivals,
     conn::Conn,
     message::{
         Envelope,
@@ -58,10 +59,7 @@ use weft_proto::rds::{
         self,
         PathState, //
     },
-    window::{
-        self,
-        AckPolicy, //
-    },
+    window::AckPolicy,
     wire::PORT_PING, //
 };
 
@@ -127,16 +125,12 @@ pub struct Path {
     pub(crate) transmitting: Atomic<bool>,
     /// The transport took part of a message and refused the rest.
     pub(crate) partial: Atomic<bool>,
-    /// Number of the next message expected.
-    rx_expected: Atomic<u64>,
-    /// What that was when the path came up.
-    rx_at_start: Atomic<u64>,
+    /// Numbers of what arrives.
+    pub(crate) arrivals: Arrivals,
     /// Something has arrived that could not be taken yet.
     receiver_stopped: Atomic<bool>,
     /// Jiffies when the path came up.
     up_since: Atomic<usize>,
-    /// For path 0: the path that what carries it now was meant for.
-    stands_for: Atomic<u32>,
     /// The peer closed in order what carried the path.
     closed_by_peer: Atomic<bool>,
     /// How often what carried it was taken down.
@@ -175,11 +169,9 @@ impl Path {
                 xmit <- new_mutex!(Xmit::default(), "rds_path_xmit"),
                 transmitting: Atomic::new(false),
                 partial: Atomic::new(false),
-                rx_expected: Atomic::new(0),
-                rx_at_start: Atomic::new(0),
+                arrivals: Arrivals::new(),
                 receiver_stopped: Atomic::new(false),
                 up_since: Atomic::new(0),
-                stands_for: Atomic::new(0),
                 closed_by_peer: Atomic::new(false),
                 losses: Atomic::new(0),
                 users: Atomic::new(0),
@@ -206,7 +198,11 @@ impl Path {
 
     /// Goes from one state to another, if it is in the first and the step is legal. Any context.
     pub fn transition(&self, from: PathState, to: PathState) -> bool {
-        state::allowed(from, to) && self.step(from, to)
+        let done = state::allowed(from, to) && self.step(from, to);
+        if done && to == PathState::Connecting {
+            self.arrivals.begin();
+        }
+        done
     }
 
     /// Goes from one state to another, if it is in the first.
@@ -230,10 +226,6 @@ impl Path {
         self.closed_by_peer.store(false, Relaxed);
         self.conn.note_up();
         self.up_since.store(time::jiffies(), Relaxed);
-        // What was said of an earlier connection is not true of this one.
-        self.stands_for.store(0, Release);
-        // ORDERING: Read by the path's task, which takes the path down.
-        self.rx_at_start.store(self.rx_expected(), Relaxed);
         // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends, and
         // maps take path 0 only, so that none can overtake a newer one.
         if self.conn.key.kind != Kind::Loop && self.index == 0 {
@@ -293,32 +285,7 @@ impl Path {
     /// Goes on with the numbers of an earlier life; nothing was sent or received yet.
     pub(crate) fn recall(&self, numbers: Numbers) {
         self.queue.lock().next_sequence = numbers.next_sequence.max(1);
-        self.rx_expected.store(numbers.rx_expected, Relaxed);
-    }
-
-    /// Whether a message has arrived since the path came up.
-    pub(crate) fn has_received(&self) -> bool {
-        self.rx_at_start.load(Relaxed) != self.rx_expected()
-    }
-
-    /// The number expected next, for connection lists.
-    pub fn rx_expected(&self) -> u64 {
-        self.rx_expected.load(Relaxed)
-    }
-
-    /// Takes the number of a message that arrived; `false` if the message was delivered before.
-    ///
-    /// The transport calls this for one message at a time.
-    #[inline]
-    pub(crate) fn accept_sequence(&self, sequence: u64, flags: u8) -> bool {
-        // ORDERING: One writer at a time, ordered by the transport's own lock.
-        match window::accept(self.rx_expected.load(Relaxed), sequence, flags) {
-            Some(next) => {
-                self.rx_expected.store(next, Relaxed);
-                true
-            }
-            None => false,
-        }
+        self.arrivals.set_expected(numbers.rx_expected);
     }
 
     /// Queues a message of the protocol itself: ping, pong, probe. Up to softirq.
@@ -438,45 +405,6 @@ impl Path {
         self.time_to_tell(self.up_since.load(Relaxed))
     }
 
-    /// What carries path 0 turned out to be the connection of another path. Up to softirq.
-    pub(crate) fn gives_way_to(self: &Arc<Self>, index: usize) {
-        if let Ok(index) = u32::try_from(index) {
-            self.stands_for.store(index, Release);
-            self.drop_path();
-        }
-    }
-
-    /// After the transport is gone: what was received for another path counts as received on that one.
-    ///
-    /// Else the peer's messages would be taken for repeated ones of path 0, or be delivered again.
-    pub(crate) fn hand_over_numbers(&self) {
-        let index = self.stands_for.load(Acquire);
-        if index == 0 {
-            return;
-        }
-        if let Some(other) = usize::try_from(index)
-            .ok()
-            .and_then(|index| self.conn.path(index))
-        {
-            // ORDERING: That path takes no connection before `stands_for` is 0.
-            other
-                .rx_expected
-                .store(self.rx_expected.load(Relaxed), Relaxed);
-            self.rx_expected
-                .store(self.rx_at_start.load(Relaxed), Relaxed);
-        }
-        self.stands_for.store(0, Release);
-    }
-
-    /// Whether path 0 has still to hand over what it received for this one.
-    pub fn waits_for_first(&self) -> bool {
-        self.index > 0
-            && self
-                .conn
-                .path(0)
-                .is_some_and(|first| first.stands_for.load(Acquire) == u32::from(self.index))
-    }
-
     /// Whether the two ends have agreed on fewer paths than would include this one. Any context.
     pub fn is_surplus(&self) -> bool {
         let paths = self.conn.paths_in_use();
@@ -591,14 +519,6 @@ impl Path {
             }
             queue.send.push_front_list_arc(message);
         }
-    }
-
-    /// The peer lost its memory and numbers its messages from 1 again. Up to softirq.
-    ///
-    /// Own numbers go on: a gap is legal, and a message that was sent to both lives keeps one number.
-    pub(crate) fn peer_restarted(&self) {
-        // ORDERING: The transport serialises this with `accept_sequence`.
-        self.rx_expected.store(0, Relaxed);
     }
 
     /// Drops everything queued; the path is destroyed.

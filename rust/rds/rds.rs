@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 pub mod bind;
 pub mod cong;
 pub mod conn;

@@ -77,7 +77,10 @@ pub fn deliver(
         // Before the number is judged: if the peer has started anew, its numbers have, too.
         conn.note_generation(arrival.header.ext());
     }
-    if !path.accept_sequence(arrival.header.sequence(), arrival.header.flags()) {
+    if !path
+        .arrivals
+        .accept(arrival.header.sequence(), arrival.header.flags())
+    {
         drop_arrival(path, &arrival, Reason::OldSequence);
         return Ok(());
     }

@@ -248,13 +248,14 @@ impl Path {
             return;
         }
         self.take_down(false);
+        let received = self.arrivals.any();
         self.hand_over_numbers();
         // Only this task leaves the state.
         self.transition(PathState::Disconnecting, PathState::Down);
         {
             let mut reconnect = self.reconnect.lock();
             reconnect.due = None;
-            if self.has_received() {
+            if received {
                 // The connection was good for something: its loss is answered at once.
                 reconnect.backoff.reset();
             }

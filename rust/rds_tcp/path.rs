@@ -226,7 +226,13 @@ impl Inner {
         }
         self.tune(path, &socket);
         self.note_ends(&socket);
+        if path.index == 0 && path.conn.paths_in_use() == 0 {
+            // The probe comes on path 0 before any other message. If this is another path's, the peer has known this
+            // host before.
+            path.stand_in_for(path.ops.meant_for(path.conn.transport.max_paths()));
+        }
         if let Err(failed) = self.attach(&mut slot, path, socket) {
+            path.hand_over_numbers();
             path.transition(PathState::Connecting, PathState::Down);
             return Err(failed);
         }
