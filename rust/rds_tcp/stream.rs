@@ -253,7 +253,7 @@ fn overload(path: &Path) -> recv::Overload {
     }
 }
 
-/// Keeps the next `len` bytes: small pieces copied together, large ones in the buffer they came in.
+/// Keeps the next `len` bytes: small pieces copied together, large ones and whole messages in the buffer they came in.
 fn keep(
     skbs: &mut SkbQueue,
     gathered: &mut Option<GatherSkb>,
@@ -261,7 +261,8 @@ fn keep(
     len: usize,
     reassembly: &mut Reassembly,
 ) -> Result {
-    if len > GATHER_LIMIT {
+    let is_whole = skbs.is_empty() && gathered.is_none() && len == reassembly.data_remaining();
+    if len > GATHER_LIMIT || is_whole {
         let skb = chunk.extract(len)?;
         if let Some(before) = gathered.take() {
             skbs.push(before.into_skb());
