@@ -337,6 +337,11 @@ impl Path {
         self.kick_after(Event::Send, MEMORY_PAUSE);
     }
 
+    /// Has the task receive after some jiffies. Up to softirq.
+    pub fn receive_after(self: &Arc<Self>, jiffies: usize) {
+        self.kick_after(Event::Receive, jiffies);
+    }
+
     /// Has the task receive again when a socket that had too much unread may have read some. Up to softirq.
     pub fn receive_later(self: &Arc<Self>) {
         self.kick_after(Event::Receive, time::msecs_to_jiffies(OVERLOAD_PAUSE_MS));

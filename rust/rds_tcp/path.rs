@@ -65,6 +65,11 @@ const KEEPALIVE_COUNT: i32 = 5;
 const DRAIN_STEP_MS: u32 = 100;
 const DRAIN_STEPS: usize = 50;
 
+/// A peer that accepts a connection and has no place for it closes it unread, when its TCP has acknowledged what was in
+/// it. So path 0, on which each end speaks first, believes in acknowledgements when the peer has spoken, or has been
+/// silent for so many milliseconds without closing.
+const TRUST_MS: u32 = 1000;
+
 /// The socket of a path.
 struct Slot {
     attached: Option<Attached<Hooks>>,
@@ -101,6 +106,10 @@ struct Inner {
     /// Woken when everything was read, or the peer will send no more.
     #[pin]
     drained: WaitQueue,
+    /// The peer has sent something on this connection.
+    heard: Atomic<bool>,
+    /// Jiffies when the path got its socket.
+    attached_at: Atomic<usize>,
     /// Group of source ports tried last.
     port_group: Atomic<u32>,
     /// Bytes missing of the message being received: of its header, of its payload.
@@ -124,6 +133,8 @@ impl TcpPath {
                 rx <- new_spinlock_bh!(Rx::default(), "rds_tcp_rx"),
                 ends <- new_spinlock_bh!(None, "rds_tcp_ends"),
                 drained <- weft::new_wait_queue!("rds_tcp_drained"),
+                heard: Atomic::new(false),
+                attached_at: Atomic::new(0),
                 port_group: Atomic::new(0),
                 header_missing: Atomic::new(HEADER_LEN),
                 data_missing: Atomic::new(0),
@@ -166,6 +177,9 @@ impl Inner {
             Err(error) => return Err((error, socket)),
         };
         self.reset_rx(path);
+        // ORDERING: The callbacks that look at these come to be with the next step.
+        self.heard.store(false, Relaxed);
+        self.attached_at.store(time::jiffies(), Relaxed);
         slot.attached = Some(socket.attach(hooks)?);
         Ok(())
     }
@@ -192,15 +206,33 @@ impl Inner {
         let mut rx = self.rx.lock();
         let result = rx.read(path, chunk);
         self.note_missing(&rx);
+        // ORDERING: TCP's lock is held.
+        if !self.heard.load(Relaxed) {
+            self.heard.store(true, Relaxed);
+        }
         result
     }
 
-    /// Drops what TCP says that the peer has; returns whether messages wait to be sent.
+    /// Jiffies until acknowledgements can be believed; 0 if they can. The caller holds TCP's lock.
+    #[inline]
+    fn time_to_trust(&self, path: &Path) -> usize {
+        if path.index > 0 || self.heard.load(Relaxed) {
+            return 0;
+        }
+        let passed = time::jiffies().wrapping_sub(self.attached_at.load(Relaxed));
+        time::msecs_to_jiffies(TRUST_MS).saturating_sub(passed)
+    }
+
+    /// Drops what TCP says that the peer has, if that can be believed; returns whether messages wait to be sent.
     #[inline]
     fn acknowledged(&self, path: &Arc<Path>, una: u32) -> bool {
         // ORDERING: For information only.
         self.last_seen_una.store(una, Relaxed);
-        path.drop_acked(|end| window::tcp_acked(end, una))
+        let wait = self.time_to_trust(path);
+        if wait > 0 {
+            path.receive_after(wait);
+        }
+        path.drop_acked(|end| wait == 0 && window::tcp_acked(end, una))
     }
 
     /// Sets the options that every socket of this transport has.
@@ -291,6 +323,7 @@ impl Inner {
         let mut locked = attached.lock();
         self.rx.lock().retry(path)?;
         let result = locked.read_sock(|chunk| self.read(path, chunk));
+        self.acknowledged(path, locked.snd_una());
         self.after_read(path, result.map(|_| ()))
     }
 

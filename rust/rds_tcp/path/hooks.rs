@@ -5,7 +5,10 @@
 use super::Hooks;
 use kernel::{
     prelude::*,
-    sync::ArcBorrow, //
+    sync::{
+        atomic::Relaxed,
+        ArcBorrow, //
+    },
 };
 use rds::worker::Event;
 use weft::net::tcp::{
@@ -25,7 +28,12 @@ impl TcpCallbacks for Hooks {
     fn data_ready(this: ArcBorrow<'_, Self>, sk: &mut CallbackSk<'_>) {
         let (path, inner) = (&this.path, &this.inner);
         inner.shared.count(Tcp::DataReadyCalls);
+        // ORDERING: TCP's lock is held.
+        let first = !inner.heard.load(Relaxed);
         let result = sk.read_sock(|chunk| inner.read(path, chunk));
+        if first {
+            inner.acknowledged(path, sk.snd_una());
+        }
         match inner.after_read(path, result.map(|_| ())) {
             Err(ENOMEM) => path.kick(Event::Receive),
             Err(EBUSY) => path.receive_later(),
