@@ -46,7 +46,7 @@ class Machine:
         for share in self.shares:
             devices += _folder(share)
         if self.mac:
-            devices += ["-netdev", f"dgram,id=link,local.type=fd,local.str={fds['link']}"]
+            devices += ["-netdev", f"stream,id=link,server=off,addr.type=fd,addr.str={fds['link']}"]
             devices += ["-device", f"virtio-net-pci,netdev=link,mac={self.mac},romfile="]
         append = " ".join(kernel_words(self.kernel, self.accel, self.cpus))
         base = base_command(self.accel, self.cpus, self.mem, self.kernel_dir, append)

@@ -60,7 +60,7 @@ class Pair:
         self._server_failed = False
 
     def start(self, selector):
-        for guest, link in zip(self.guests, socket.socketpair(type=socket.SOCK_DGRAM)):
+        for guest, link in zip(self.guests, socket.socketpair()):
             guest.start(selector, link)
 
     def step(self):
