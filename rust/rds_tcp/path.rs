@@ -354,6 +354,9 @@ impl Inner {
                 return;
             }
         }
+        // What the peer has not confirmed is sent again on the next connection, so there is nothing to wait for any longer:
+        // a socket that tried on would keep the namespace for minutes.
+        attached.no_linger();
         path.drop_connection(Reason::NotDrained);
     }
 }
