@@ -145,11 +145,11 @@ impl Setup<'_> {
         self.lines.push(line, GFP_KERNEL)?;
         let segments = self.segments()?;
         if let Err(error) = self.path.session.fit(&accepted, segments) {
-            pr_err!("{}: {}\n", self.path, Plain(error));
+            pr_err!("{}: {}\n", self.path.label(), Plain(error));
             if error.is_final() {
                 pr_err!(
                     "{}: not connected again by itself; do that by hand when it is mended\n",
-                    self.path
+                    self.path.label()
                 );
                 self.path.give_up();
             }
@@ -158,7 +158,10 @@ impl Setup<'_> {
         let needed = letters(accepted.geometry.queue_depth());
         if needed.entry > self.letters.entry {
             // Now that the number is known, the next attempt makes room.
-            pr_info!("{}: the server has more chunks than expected\n", self.path);
+            pr_info!(
+                "{}: the server has more chunks than expected\n",
+                self.path.label()
+            );
             return Err(EBUSY);
         }
         self.core.set_accepted(accepted);
@@ -208,7 +211,7 @@ impl Setup<'_> {
         if !limits.fast_reg {
             pr_err!(
                 "{}: {} cannot register memory by work requests\n",
-                self.path,
+                self.path.label(),
                 device.name()
             );
             return Err(EOPNOTSUPP);

@@ -281,9 +281,24 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+/// What a path is called in the log. To show it takes no lock, since the log is written with interrupts off.
+pub(crate) struct Label<'a> {
+    session: &'a str,
+    addrs: PathAddrs,
+}
+
+impl Path {
+    /// What it is called in the log.
+    pub(crate) fn label(&self) -> Label<'_> {
+        Label {
+            session: self.session.name(),
+            addrs: *self.addrs.lock(),
+        }
+    }
+}
+
+impl fmt::Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let addrs = *self.addrs.lock();
-        f.write_fmt(fmt!("{} {}", self.session.name(), Plain(addrs.shown())))
+        f.write_fmt(fmt!("{} {}", self.session, Plain(self.addrs.shown())))
     }
 }

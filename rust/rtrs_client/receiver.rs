@@ -122,7 +122,7 @@ impl Receiver {
                 Ok(())
             }
             Err(error) => {
-                pr_ratelimited!(pr_err, "{}: {}\n", self.core.path(), Plain(error));
+                pr_ratelimited!(pr_err, "{}: {}\n", self.core.path().label(), Plain(error));
                 Err(EPROTO)
             }
         }
@@ -250,7 +250,7 @@ impl Handler for Receiver {
                     pr_ratelimited!(
                         pr_err,
                         "{}: the server sent what it must not on connection {}: {:?}\n",
-                        this.core.path(),
+                        this.core.path().label(),
                         this.cid,
                         received.message()
                     );
@@ -265,7 +265,7 @@ impl Handler for Receiver {
             pr_ratelimited!(
                 pr_err,
                 "{}: connection {} broke: {}\n",
-                this.core.path(),
+                this.core.path().label(),
                 this.cid,
                 status
             );

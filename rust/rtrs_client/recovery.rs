@@ -85,7 +85,7 @@ impl Path {
             if round == 0 {
                 pr_info!(
                     "{}: trying again for up to {} s\n",
-                    self,
+                    self.label(),
                     OPEN_ROUNDS * OPEN_PAUSE_MS / 1000
                 );
             }
@@ -116,7 +116,7 @@ impl Path {
         drop(place);
         if let Err(error) = result {
             self.fail(serial);
-            pr_info!("{}: connecting failed: {:?}\n", self, error);
+            pr_info!("{}: connecting failed: {:?}\n", self.label(), error);
         }
         result
     }
@@ -163,7 +163,7 @@ impl Path {
             None if self.state() == ClientState::Reconnecting => {
                 pr_warn!(
                     "{}: the path is given up; it can be reconnected by hand\n",
-                    self
+                    self.label()
                 );
                 self.start_close();
                 self.round_over();

@@ -146,7 +146,13 @@ impl Usher {
         self.over.store(true, Release);
         self.advance(Progress::Failed(error));
         if self.path.fail(self.serial) {
-            pr_ratelimited!(pr_info, "{}: connection {}: {}\n", self.path, self.cid, why);
+            pr_ratelimited!(
+                pr_info,
+                "{}: connection {}: {}\n",
+                self.path.label(),
+                self.cid,
+                why
+            );
         }
     }
 
@@ -165,7 +171,7 @@ impl Usher {
                 pr_ratelimited!(
                     pr_err,
                     "{}: answer of the server: {}\n",
-                    self.path,
+                    self.path.label(),
                     Plain(error)
                 );
                 self.fail(ECONNRESET, "wrong answer");
@@ -178,7 +184,7 @@ impl Usher {
         pr_ratelimited!(
             pr_err,
             "{}: connection {} rejected: {} ({}), {}\n",
-            self.path,
+            self.path.label(),
             self.cid,
             rejected.message,
             rejected.reason,

@@ -103,7 +103,7 @@ impl Path {
             pr_ratelimited!(
                 pr_err,
                 "{}: a request was not answered for {} s\n",
-                self,
+                self.label(),
                 seconds
             );
         }
@@ -137,7 +137,7 @@ impl Path {
                 pr_ratelimited!(
                     pr_err,
                     "{}: the server has been silent for too long\n",
-                    self
+                    self.label()
                 );
                 true
             }

@@ -72,7 +72,7 @@ impl Setup<'_> {
         self.send_name()?;
         let message = self.wait_for_letter()?;
         let response = InfoResponse::parse(&accepted.geometry, &message).map_err(|error| {
-            pr_err!("{}: {}\n", self.path, Plain(error));
+            pr_err!("{}: {}\n", self.path.label(), Plain(error));
             ECONNRESET
         })?;
         let chunks = Chunks::new(&response, accepted.geometry.queue_depth())?;
@@ -132,7 +132,7 @@ impl Setup<'_> {
         }
         pr_warn!(
             "{}: the server has hung up; it may still have another session of this name\n",
-            self.path
+            self.path.label()
         );
         EBUSY
     }
