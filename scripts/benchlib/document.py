@@ -15,6 +15,7 @@ MEANING = {
     "busy": "elapsed without the time the processor slept",
     "elapsed": "from the first one to the end of the last one",
     "own": "of busy, what ran in the modules (for Rust also in the kernel's Rust crates and helpers), by perf",
+    "savings": "busy without a copy / busy with one, of the same implementation",
     "ratios": "Rust/other of the medians; low and high: 95 % interval; min and max: range of the pairs of samples",
 }
 
@@ -33,7 +34,17 @@ def build(part, rounds, about):
         **about,
         "meaning": {"unit": unit, **MEANING},
         "workloads": [_row(part, row, by_setup, about["seed"]) for row in part.rows],
+        "savings": [_saving(by_setup, copied, lent, about["seed"]) for copied, lent in part.savings],
     }
+
+
+def _saving(by_setup, copied, lent, seed):
+    """What a workload without a copy needs, by setup, compared with the one that copies; of the same rounds."""
+    found = {"name": lent, "compared with": copied, "ratios": {}}
+    for setup, turns in by_setup.items():
+        above, below = ([turn.figure("busy", name) for turn in turns] for name in (lent, copied))
+        found["ratios"][setup] = spread.ratio(above, below, seed)
+    return found
 
 
 def _row(part, row, by_setup, seed):

@@ -83,6 +83,8 @@ class Part:
     program: str = ""
     # Requests of each workload of which is traced what is posted for them.
     traced: int = 0
+    # Pairs of workloads, by name: one that copies, and the same without a copy.
+    savings: tuple = ()
 
     @property
     def guest(self):

@@ -20,6 +20,8 @@ FIGURES = {
 }
 # Width; height of a row and of what is around the rows.
 INCHES = (9, 0.74, 1.5)
+# Behind a number, so that no line crosses it.
+LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 # What the Rust modules are compared with.
 OTHERS = {"c": "C", "nvme": "nvme-rdma"}
 
@@ -45,7 +47,7 @@ def _compare(axes, document, other):
             axes.plot((ratio["min"], ratio["max"]), (at, at), color=colour, linewidth=1)
             axes.plot((ratio["low"], ratio["high"]), (at, at), color=colour, linewidth=5, alpha=0.45)
             axes.annotate(f"{ratio['value']:.2f}", (ratio["max"], at), (6, 0), textcoords="offset points",
-                          va="center", fontsize=8, color=colour)
+                          va="center", fontsize=8, color=colour, bbox=LABEL)
         axes.plot([ratio["value"] for _, ratio in points], [at for at, _ in points], "o", color=colour, label=label)
 
 
@@ -61,8 +63,10 @@ def _name(axes, document):
     # From top to bottom, below room for the legend.
     axes.set_ylim(len(document["workloads"]) - 0.5, -1.2)
     axes.set_title(document["title"], fontsize=11, loc="left", pad=24)
-    axes.text(0, 1.02, f"kernel {document['kernel']}, QEMU {document['qemu']} TCG icount, 1 processor, "
-              f"{tools['c']}, {tools['rust']}, {document['samples']} samples", transform=axes.transAxes, fontsize=8)
+    # Its distance is in points, as the title's, since the height of the axes depends on the number of rows.
+    axes.annotate(f"kernel {document['kernel']}, QEMU {document['qemu']} TCG icount, 1 processor, "
+                  f"{tools['c']}, {tools['rust']}, {document['samples']} samples",
+                  (0, 1), (0, 8), xycoords="axes fraction", textcoords="offset points", fontsize=8)
 
 
 def _dress(axes, document, other):

@@ -12,31 +12,55 @@ from refusal import Refusal
 
 @dataclass(frozen=True)
 class Workload:
-    """What rds-bench does; a sample is `count` messages, about 25 million instructions with the C modules."""
+    """What rds-bench does; a sample is `count` messages, 20 to 40 million instructions with the C modules.
+
+    Workloads that are compared with each other, by paths or by copies, have the same `count`.
+    """
 
     kind: str
     size: int
     count: int
     warmup: int
+    # 0 is one socket, on whichever path it happens to be.
+    paths: int = 0
+    zerocopy: bool = False
 
     @property
     def name(self):
         """The name in files."""
-        return f"{self.kind}-{self.size}"
+        paths = f"-{self.paths}-paths" if self.paths else ""
+        return f"{self.kind}-{self.size}{paths}{'-zerocopy' if self.zerocopy else ''}"
 
     @property
     def title(self):
         """The name for people."""
-        size = f"{self.size // 1024} KiB" if self.size >= 1024 else f"{self.size} B"
-        return f"{ {'rr': 'request/response', 'stream': 'stream'}[self.kind]} {size}"
+        kind = {"rr": "request/response", "stream": "stream"}[self.kind]
+        paths = f", {self.paths} paths" if self.paths else ""
+        return f"{kind} {_size(self.size)}{paths}{', zero-copy' if self.zerocopy else ''}"
+
+
+def _size(number):
+    units = ((1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+    unit, name = next((unit, name) for unit, name in units if number >= unit)
+    return f"{number // unit} {name}"
 
 
 WORKLOADS = (
     Workload("rr", 64, 500, 30),
-    Workload("rr", 1024, 500, 30),
+    Workload("rr", 1024, 496, 80),
+    Workload("rr", 1024, 496, 80, paths=8),
     Workload("rr", 65536, 40, 10),
-    Workload("stream", 1024, 1500, 50),
-    Workload("stream", 65536, 150, 20),
+    Workload("rr", 1 << 20, 3, 2),
+    Workload("stream", 64, 800, 50),
+    Workload("stream", 1024, 800, 80),
+    Workload("stream", 1024, 800, 80, paths=4),
+    Workload("stream", 1024, 800, 80, paths=8),
+    Workload("stream", 65536, 64, 32),
+    Workload("stream", 65536, 64, 32, paths=4),
+    Workload("stream", 65536, 64, 32, paths=8),
+    Workload("stream", 65536, 64, 32, zerocopy=True),
+    Workload("stream", 1 << 20, 6, 4),
+    Workload("stream", 1 << 20, 6, 4, zerocopy=True),
 )
 
 SETUPS = (
@@ -74,6 +98,7 @@ PART = Part(
     own=("rds", "rds_tcp", "weft", RUST_SUPPORT),
     others=(KERNEL, PROGRAM),
     shared=(),
+    savings=(("stream-65536", "stream-65536-zerocopy"), ("stream-1048576", "stream-1048576-zerocopy")),
     legend=(
         "The modules' own instructions are what runs in rds, rds_tcp and weft, for Rust also in the kernel's Rust",
         "code and helpers, where C has inline functions; not what they call: copying, memory, TCP, scheduling.",

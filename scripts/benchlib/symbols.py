@@ -20,6 +20,8 @@ _RUST = re.compile(r"rust_helper_|_R[NIXYMC]")
 # The functions that let interrupts in again. One that was held back meanwhile comes here, so a sample here belongs to
 # the code before, which is the caller's.
 _RELEASE = re.compile(r"_raw_(spin|read|write)_unlock_irq(restore)?$|rust_helper_.*unlock_irq(restore)?$")
+# The kernel still says where this was, but has freed it when the module was loaded; another module may be there now.
+_GONE = ".init.text"
 _SLEEP = re.compile(r"(pv_native_safe_halt|native_safe_halt|default_idle|default_idle_call|arch_cpu_idle)$")
 
 
@@ -44,6 +46,8 @@ class Symbols:
         result = Symbols(self._kernel)
         for module, file in modules:
             for section, offset, size, function in module_functions(file):
+                if section == _GONE:
+                    continue
                 if start := sections[module.name].get(section):
                     result._modules.append((start + offset, start + offset + size, function, module.part))
         result._modules.sort()

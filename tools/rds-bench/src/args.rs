@@ -59,6 +59,12 @@ struct Client {
     /// Messages to exchange beforehand, unmeasured
     #[arg(long, value_name = "N", default_value = "100", value_parser = parse_count)]
     warmup: u64,
+    /// Use the paths 0 to N-1 (1, 2, 4 or 8), each from a socket of its own; normally one socket on any path
+    #[arg(long, value_name = "N", value_parser = parse_paths)]
+    paths: Option<usize>,
+    /// Let the kernel send from the program's memory instead of a copy
+    #[arg(long)]
+    zerocopy: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -123,6 +129,9 @@ pub(crate) struct ClientPlan {
     pub(crate) count: u64,
     pub(crate) samples: u64,
     pub(crate) warmup: u64,
+    /// Paths to use, one socket for each; `None` is one socket, wherever it sends.
+    pub(crate) paths: Option<usize>,
+    pub(crate) zerocopy: bool,
     pub(crate) timeout: Duration,
     pub(crate) socket: SocketPlan,
 }
@@ -163,6 +172,9 @@ impl Client {
         if self.count == 0 || self.samples == 0 {
             bail!("nothing to measure");
         }
+        if self.zerocopy && self.size == 0 {
+            bail!("there is no zero-copy of nothing");
+        }
         Ok(Role::Client(ClientPlan {
             local,
             peer,
@@ -171,6 +183,8 @@ impl Client {
             count: self.count,
             samples: self.samples,
             warmup: self.warmup,
+            paths: self.paths,
+            zerocopy: self.zerocopy,
             timeout: self.common.timeout,
             socket: self.common.socket(),
         }))
@@ -204,6 +218,13 @@ fn parse_transport(text: &str) -> Result<Choice, String> {
     }
 }
 
+fn parse_paths(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(paths @ (1 | 2 | 4 | 8)) => Ok(paths),
+        _ => Err("1, 2, 4 or 8".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +247,16 @@ mod tests {
             (client.size, client.count, client.local.port()),
             (4096, 10, 0)
         );
+        assert_eq!((client.paths, client.zerocopy), (None, false));
+    }
+
+    #[test]
+    fn paths_and_zerocopy() {
+        let line = "rds-bench stream --local ::1 --peer ::1 --paths 8 --zerocopy";
+        let Role::Client(client) = role(line).unwrap() else {
+            panic!()
+        };
+        assert_eq!((client.paths, client.zerocopy), (Some(8), true));
     }
 
     #[test]
@@ -235,6 +266,12 @@ mod tests {
             "rds-bench rr --peer ::1 --local ::1 --size 2m",
             "rds-bench rr --peer ::1 --local ::1 --count 0",
             "rds-bench stream --peer ::1 --local ::1 --port 1",
+            "rds-bench rr --peer ::1 --local ::1 --paths 0",
+            "rds-bench rr --peer ::1 --local ::1 --paths 3",
+            "rds-bench rr --peer ::1 --local ::1 --paths 16",
+            "rds-bench stream --peer ::1 --local ::1 --zerocopy --size 0",
+            "rds-bench server --local ::1 --paths 8",
+            "rds-bench server --local ::1 --zerocopy",
             "rds-bench server --local ::1 --port 65535",
         ] {
             assert!(role(line).is_err(), "{line}");

@@ -4,10 +4,12 @@
 
 use crate::args::ClientPlan;
 use crate::guest;
+use crate::lane::Lane;
+use crate::paths::{self, Positions};
 use crate::port::{Event, Port};
 use crate::protocol::{decode, encode, Kind, Reply, Request};
 use crate::result::{Results, Sample};
-use crate::stamp;
+use crate::ring;
 use anyhow::{bail, Context, Result};
 use rds_sys::cpu::CpuTime;
 use rds_sys::signal;
@@ -23,7 +25,7 @@ const REPEAT: Duration = Duration::from_millis(200);
 pub(crate) fn run(plan: &ClientPlan) -> Result<Results> {
     let mut client = Client::new(plan)?;
     if plan.warmup > 0 {
-        client.sample(plan.warmup).context("warming up")?;
+        client.warm_up().context("warming up")?;
     }
     let samples = (0..plan.samples)
         .map(|index| {
@@ -32,7 +34,7 @@ pub(crate) fn run(plan: &ClientPlan) -> Result<Results> {
                 .with_context(|| format!("sample {index}"))
         })
         .collect::<Result<Vec<_>>>()?;
-    let transport = client.data.socket.transport()?;
+    let transport = client.control.socket.transport()?;
     let transport = transport.map_or("none".to_owned(), |transport| transport.to_string());
     Ok(Results::new(plan, transport, samples))
 }
@@ -40,10 +42,9 @@ pub(crate) fn run(plan: &ClientPlan) -> Result<Results> {
 struct Client<'a> {
     plan: &'a ClientPlan,
     control: Port,
-    data: Port,
+    lanes: Vec<Lane>,
     /// The server's data address.
     server: SocketAddr,
-    message: Vec<u8>,
     /// Of the sample that is being taken.
     id: u64,
     base: Instant,
@@ -53,19 +54,36 @@ impl<'a> Client<'a> {
     fn new(plan: &'a ClientPlan) -> Result<Self> {
         let control = Port::open(plan.local, &plan.socket, 0)?;
         control.socket.set_recv_timeout(REPEAT)?;
-        let data = Port::open(plan.local, &plan.socket, plan.size)?;
+        let ports = match plan.paths {
+            Some(count) => {
+                signal::watchdog(plan.timeout)?;
+                paths::open(plan, count).context("looking for paths")?
+            }
+            None => vec![Port::open(plan.local, &plan.socket, plan.size)?],
+        };
+        let lanes = ports.into_iter().map(|port| Lane::new(port, plan));
         let mut server = plan.peer;
         server.set_port(server.port() + 1);
         let id = RandomState::new().build_hasher().finish();
         Ok(Self {
             plan,
             control,
-            data,
+            lanes: lanes.collect::<Result<_>>()?,
             server,
-            message: stamp::message(plan.size),
             id,
             base: Instant::now(),
         })
+    }
+
+    /// Takes a sample that nobody sees, and finds out whether its messages went where they should.
+    fn warm_up(&mut self) -> Result<()> {
+        let Some(paths) = self.plan.paths else {
+            return self.sample(self.plan.warmup).map(drop);
+        };
+        let before = Positions::now(&self.control, self.plan)?;
+        self.sample(self.plan.warmup)?;
+        let after = Positions::now(&self.control, self.plan)?;
+        after.check_since(&before, paths, self.plan.warmup, self.plan.size)
     }
 
     fn sample(&mut self, count: u64) -> Result<Sample> {
@@ -85,6 +103,7 @@ impl<'a> Client<'a> {
                 Some(self.done()?)
             }
         };
+        self.lanes.iter_mut().try_for_each(Lane::settle)?;
         let elapsed = start.elapsed();
         let client = CpuTime::now()? - cpu_before;
         let guest = guest::read(self.base)
@@ -103,8 +122,11 @@ impl<'a> Client<'a> {
 
     /// Asks for a sample until the server is ready.
     fn request(&mut self, count: u64) -> Result<()> {
-        let port = self.data.addr()?.port();
-        let request = Request::new(self.id, self.plan.kind, self.plan.size, count, port);
+        let ports = self.lanes.iter().map(|lane| Ok(lane.port.addr()?.port()));
+        let ports = ports.collect::<Result<_>>()?;
+        let Self { id, plan, .. } = *self;
+        let period = if plan.zerocopy { ring::BUFFERS } else { count };
+        let request = Request::new(id, plan.kind, plan.size, count, ports, period);
         loop {
             self.control.send(&encode(&request)?, self.plan.peer)?;
             match self.reply()? {
@@ -135,26 +157,45 @@ impl<'a> Client<'a> {
     }
 
     fn round_trips(&mut self, count: u64) -> Result<()> {
-        for number in 0..count {
-            stamp::put(&mut self.message, number);
-            self.data.send(&self.message, self.server)?;
-            match self.data.receive()? {
-                Event::Message { from, data }
-                    if from == self.server && stamp::matches(data, self.plan.size, number) => {}
-                Event::Message { from, .. } => {
-                    bail!("answer {number}, from {from}, is not the expected one")
-                }
-                Event::Timeout => bail!("there is no answer {number}"),
-            }
+        for index in 0..count {
+            let (lane, number) = turn(&mut self.lanes, index)?;
+            lane.send(number, self.server)?;
+            lane.answer(number, self.plan.size, self.server)?;
         }
         Ok(())
     }
 
     fn stream(&mut self, count: u64) -> Result<()> {
-        for number in 0..count {
-            stamp::put(&mut self.message, number);
-            self.data.send(&self.message, self.server)?;
+        for index in 0..count {
+            let (lane, number) = turn(&mut self.lanes, index)?;
+            lane.send(number, self.server)?;
         }
         Ok(())
+    }
+}
+
+/// Whose turn it is to send message `index` of a sample, and the number that it has there.
+fn turn<T>(lanes: &mut [T], index: u64) -> Result<(&mut T, u64)> {
+    // CAST: to a wider type on every Linux; the remainder is an index again.
+    let count = lanes.len() as u64;
+    let at = index.checked_rem(count).context("there are no sockets")? as usize;
+    Ok((&mut lanes[at], index / count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_take_turns() {
+        let mut lanes = ['a', 'b'];
+        let mut taken = (0..5).map(|index| {
+            turn(&mut lanes, index)
+                .map(|(lane, number)| (*lane, number))
+                .unwrap()
+        });
+        let expected = [('a', 0), ('b', 0), ('a', 1), ('b', 1), ('a', 2)];
+        assert!(taken.by_ref().eq(expected));
+        assert!(turn::<char>(&mut [], 0).is_err());
     }
 }

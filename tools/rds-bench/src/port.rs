@@ -3,9 +3,9 @@
 //! Blocking sockets that give up in time.
 
 use crate::args::SocketPlan;
-use anyhow::{anyhow, bail, Context, Result};
+use anyhow::{bail, Context, Result};
 use rds_sys::signal::{self, Signal};
-use rds_sys::{ControlBuffer, SendFlags, Socket, MAX_MESSAGE};
+use rds_sys::{poll, Control, ControlBuffer, PollFd, SendFlags, Socket, MAX_MESSAGE};
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,6 +14,7 @@ pub(crate) struct Port {
     pub(crate) socket: Socket,
     buffer: Vec<u8>,
     control: ControlBuffer,
+    returned: Vec<u32>,
 }
 
 /// How a receive ended.
@@ -47,6 +48,7 @@ impl Port {
             socket,
             buffer: vec![0; MAX_MESSAGE],
             control: ControlBuffer::new(),
+            returned: Vec::new(),
         };
         port.make_room(plan.sndbuf, size)?;
         Ok(port)
@@ -78,12 +80,65 @@ impl Port {
 
     /// Sends a message, waiting for room.
     pub(crate) fn send(&self, data: &[u8], to: SocketAddr) -> Result<()> {
+        self.transfer(data, to, SendFlags::default())
+    }
+
+    /// Sends a message that the kernel does not copy, waiting for room. Its name is in [`Port::returned`] when the
+    /// kernel has done with it. `false` if the process may not have more of its memory locked.
+    pub(crate) fn lend(&self, data: &[u8], to: SocketAddr, name: u32) -> Result<bool> {
+        let flags = SendFlags {
+            zerocopy: Some(name),
+            ..SendFlags::default()
+        };
+        match self.transfer(data, to, flags) {
+            Err(error) if out_of_memory(&error) => Ok(false),
+            result => result.map(|()| true),
+        }
+    }
+
+    fn transfer(&self, data: &[u8], to: SocketAddr, flags: SendFlags) -> Result<()> {
         loop {
-            match self.socket.send_to(data, to, SendFlags::default()) {
+            match self.socket.send_to(data, to, flags) {
                 Ok(len) if len == data.len() => return Ok(()),
                 Ok(len) => bail!("only {len} of {} bytes were sent", data.len()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => check_signals()?,
-                Err(error) => return Err(anyhow!("sending to {to} failed: {error}")),
+                Err(error) => return Err(error).context(format!("sending to {to} failed")),
+            }
+        }
+    }
+
+    /// The names of lent messages that came back and were not asked for yet.
+    pub(crate) fn returned(&mut self) -> impl Iterator<Item = u32> + '_ {
+        self.returned.drain(..)
+    }
+
+    /// Waits until a lent message comes back, while no other message can come.
+    pub(crate) fn wait_returned(&mut self) -> Result<()> {
+        while self.returned.is_empty() {
+            // Not every kernel wakes a receive that waits, or lets it end, for this; all of them do so for poll.
+            match self.socket.recv(&mut self.buffer, &mut self.control, true) {
+                Ok(received) => match received.from {
+                    Some(from) => bail!("{from} sent a message that was not asked for"),
+                    None => self.note_returned(),
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_readable()?,
+                Err(error) => return Err(error).context("receiving failed"),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_readable(&self) -> Result<()> {
+        match poll(&mut [PollFd::new(&self.socket, true, false)], None) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => check_signals(),
+            result => result.map(drop).context("waiting failed"),
+        }
+    }
+
+    fn note_returned(&mut self) {
+        for control in self.control.messages() {
+            if let Control::ZerocopyDone(names) = control {
+                self.returned.extend(names);
             }
         }
     }
@@ -93,6 +148,7 @@ impl Port {
         loop {
             match self.socket.recv(&mut self.buffer, &mut self.control, false) {
                 Ok(received) => {
+                    self.note_returned();
                     if let Some(from) = received.from {
                         return Ok(Event::Message {
                             from,
@@ -117,6 +173,11 @@ pub(crate) fn check_signals() -> Result<()> {
         bail!("the sample took too long");
     }
     Ok(())
+}
+
+fn out_of_memory(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::OutOfMemory)
 }
 
 /// RDS reports the end of waiting as `ETIMEDOUT`, most other sockets as `EAGAIN`.

@@ -11,7 +11,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Version of this conversation.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// As many data sockets as a client may have.
+const MAX_PORTS: usize = 8;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 /// The client asks for a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     version: u32,
     /// Tells samples apart.
@@ -34,25 +36,38 @@ pub(crate) struct Request {
     pub(crate) size: usize,
     /// Messages of the sample.
     pub(crate) count: u64,
-    /// The client's data port.
-    pub(crate) port: u16,
+    /// The client's data ports. Messages are numbered separately for each, as only their order is fixed.
+    // Version 1 had one port and is refused; so it must be read.
+    #[serde(default)]
+    pub(crate) ports: Vec<u16>,
+    /// Messages of a data socket after which their numbers begin again.
+    #[serde(default)]
+    pub(crate) period: u64,
 }
 
 impl Request {
-    pub(crate) fn new(id: u64, kind: Kind, size: usize, count: u64, port: u16) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        kind: Kind,
+        size: usize,
+        count: u64,
+        ports: Vec<u16>,
+        period: u64,
+    ) -> Self {
         Self {
             version: VERSION,
             id,
             kind,
             size,
             count,
-            port,
+            ports,
+            period,
         }
     }
 
-    /// Whether both programs speak the same version.
+    /// Whether both programs speak the same version, and there is somebody to exchange messages with.
     pub(crate) fn understood(&self) -> bool {
-        self.version == VERSION
+        self.version == VERSION && self.period > 0 && (1..=MAX_PORTS).contains(&self.ports.len())
     }
 }
 
@@ -84,7 +99,7 @@ mod tests {
 
     #[test]
     fn messages_survive_the_round_trip() {
-        let request = Request::new(1, Kind::Rr, 64, 10, 4000);
+        let request = Request::new(1, Kind::Rr, 64, 10, vec![4000, 4001], 16);
         assert_eq!(
             decode::<Request>(&encode(&request).unwrap()).unwrap(),
             request
@@ -99,5 +114,15 @@ mod tests {
         };
         assert_eq!(decode::<Reply>(&encode(&reply).unwrap()).unwrap(), reply);
         assert!(decode::<Reply>(b"{}").is_err());
+    }
+
+    #[test]
+    fn strange_requests_are_read_to_be_refused() {
+        let old = br#"{"version":1,"id":7,"kind":"rr","size":64,"count":10,"port":4000}"#;
+        let request = decode::<Request>(old).unwrap();
+        assert!(request.id == 7 && !request.understood());
+        for (ports, period) in [(vec![], 1), ((4000..4009).collect(), 1), (vec![4000], 0)] {
+            assert!(!Request::new(1, Kind::Stream, 64, 10, ports, period).understood());
+        }
     }
 }

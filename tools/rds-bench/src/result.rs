@@ -22,6 +22,11 @@ pub(crate) struct Results {
     count: u64,
     /// Messages before the first sample.
     warmup: u64,
+    /// Paths that were used, one socket on each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths: Option<usize>,
+    /// The client's messages were not copied.
+    zerocopy: bool,
     /// For `rr` the time of a round trip.
     ns_per_message: Spread,
     samples: Vec<Sample>,
@@ -68,6 +73,8 @@ impl Results {
             size: plan.size,
             count: plan.count,
             warmup: plan.warmup,
+            paths: plan.paths,
+            zerocopy: plan.zerocopy,
             ns_per_message: Spread::of(per_message),
             samples,
         }

@@ -84,9 +84,7 @@ impl<'a> Server<'a> {
         }
         let before = CpuTime::now()?;
         self.tell(client, &Reply::Ready { id })?;
-        let mut from = client;
-        from.set_port(request.port);
-        self.exchange(from, request)?;
+        self.exchange(client, request)?;
         self.tell(
             client,
             &Reply::Done {
@@ -101,27 +99,39 @@ impl<'a> Server<'a> {
     }
 
     fn exchange(&mut self, client: SocketAddr, request: &Request) -> Result<()> {
-        let mut number = 0;
+        let mut senders = senders(client, &request.ports);
         let mut answer = stamp::message(request.size);
-        while number < request.count {
-            match self.data.receive()? {
-                Event::Timeout => bail!("{number} of {} messages came", request.count),
+        let mut arrived = 0;
+        while arrived < request.count {
+            let Event::Message { from, data } = self.data.receive()? else {
+                bail!("{arrived} of {} messages came", request.count);
+            };
+            let Some((_, number)) = senders.iter_mut().find(|(addr, _)| *addr == from) else {
                 // Left over from a client that went away.
-                Event::Message { from, .. } if from != client => continue,
-                Event::Message { data, .. } => {
-                    if !stamp::matches(data, request.size, number) {
-                        bail!("message {number} is not the one that was sent");
-                    }
-                }
+                continue;
+            };
+            if !stamp::matches(data, request.size, *number % request.period) {
+                bail!("message {number} from {from} is not the one that was sent");
             }
             if request.kind == Kind::Rr {
-                stamp::put(&mut answer, number);
-                self.data.send(&answer, client)?;
+                stamp::put(&mut answer, *number);
+                self.data.send(&answer, from)?;
             }
-            number += 1;
+            *number += 1;
+            arrived += 1;
         }
         Ok(())
     }
+}
+
+/// The client's data sockets, each with the number of its next message.
+fn senders(client: SocketAddr, ports: &[u16]) -> Vec<(SocketAddr, u64)> {
+    let with_port = |&port| {
+        let mut addr = client;
+        addr.set_port(port);
+        (addr, 0)
+    };
+    ports.iter().map(with_port).collect()
 }
 
 /// A signal that ends the wait for a request is no failure.
@@ -130,5 +140,17 @@ fn ignore_stop<'a>(error: anyhow::Error) -> Result<Event<'a>> {
         Ok(Event::Timeout)
     } else {
         Err(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_data_socket_is_numbered_from_zero() {
+        let client = "[fe80::1%3]:4000".parse().unwrap();
+        let expected = [5000, 5001].map(|port| (format!("[fe80::1%3]:{port}").parse().unwrap(), 0));
+        assert_eq!(senders(client, &[5000, 5001]), expected);
     }
 }
