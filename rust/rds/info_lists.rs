@@ -9,10 +9,8 @@ use crate::{
     incoming::Incoming,
     info::Sink,
     message::Message,
-    path::{
-        Path,
-        TxQueue, //
-    },
+    path::Path,
+    queue::TxQueue,
     sock::{
         RdsSock,
         RdsSockExt,

@@ -53,6 +53,7 @@ mod names;
 pub mod netns;
 pub mod path;
 mod poll;
+pub mod queue;
 pub mod recv;
 mod recvmsg;
 pub mod send;
