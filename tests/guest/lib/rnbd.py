@@ -185,6 +185,35 @@ def make_node(disk):
         os.mknod(f"/dev/{disk}", 0o600 | 0o060000, os.makedev(int(major), int(minor)))
 
 
+# Names of disks of null_blk that were made.
+_null_disks = set()
+
+
+@contextlib.contextmanager
+def null_disk(name, **settings):
+    """A disk of null_blk; its name below /dev.
+
+    It is left where releases of kobjects are put off: that of its queue would come too late.
+    """
+    g.run("modprobe", "null_blk", "nr_devices=0")
+    while name in _null_disks:
+        name += "x"
+    _null_disks.add(name)
+    folder = f"/sys/kernel/config/nullb/{name}"
+    os.makedirs(folder)
+    try:
+        for key, value in settings.items():
+            must_write(f"{folder}/{key}", str(value))
+        must_write(f"{folder}/power", "1")
+        disk = name if os.path.exists(f"/sys/block/{name}") else f"nullb{read(f'{folder}/index').strip()}"
+        make_node(disk)
+        yield disk
+    finally:
+        if not g.DEBUG:
+            os.rmdir(folder)
+            _null_disks.remove(name)
+
+
 @contextlib.contextmanager
 def a_device(*words, **options):
     device = map_device(*words, **options)
