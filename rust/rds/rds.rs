@@ -51,6 +51,7 @@ pub mod maps;
 pub mod message;
 mod names;
 pub mod netns;
+mod operations;
 pub mod path;
 mod poll;
 pub mod queue;
