@@ -65,23 +65,52 @@ impl Drop for Memory {
     }
 }
 
-/// Keeps the memory of a disk.
+impl Memory {
+    /// Takes a reference.
+    ///
+    /// # Safety
+    ///
+    /// `disk` must be a disk that the caller holds a reference of.
+    unsafe fn of(disk: *mut bindings::gendisk) -> Option<Self> {
+        // SAFETY: The disk has a block device with an inode as long as it is referenced.
+        let inode = unsafe { bindings::igrab((*(*(*disk).part0).bd_mapping).host) };
+        // INVARIANT: Just taken.
+        Some(Self {
+            inode: NonNull::new(inode)?,
+            disk: NonNull::new(disk)?,
+        })
+    }
+}
+
+/// The memory of a disk that nobody else keeps; the drop waits until it is not needed any more. Sleeps.
+pub(super) struct Unkept(Option<Memory>);
+
+impl Drop for Unkept {
+    fn drop(&mut self) {
+        if let Some(memory) = &self.0 {
+            memory.wait();
+        }
+    }
+}
+
+/// Has the memory of a disk kept in the background. Without memory for that it is the caller who has to keep it, until
+/// after the last reference of the disk was put.
 ///
 /// # Safety
 ///
 /// `disk` must be a disk that the caller holds a reference of.
-pub(super) unsafe fn keep(disk: *mut bindings::gendisk) {
-    // SAFETY: The disk has a block device with an inode as long as it is referenced.
-    let inode = unsafe { bindings::igrab((*(*(*disk).part0).bd_mapping).host) };
-    let (Some(inode), Some(disk)) = (NonNull::new(inode), NonNull::new(disk)) else {
-        return;
+pub(super) unsafe fn keep(disk: *mut bindings::gendisk) -> Unkept {
+    // SAFETY: The caller holds a reference.
+    let Some(memory) = (unsafe { Memory::of(disk) }) else {
+        return Unkept(None);
     };
-    // INVARIANT: Just taken.
-    let memory = Memory { inode, disk };
+    // SAFETY: As above.
+    let spare = unsafe { Memory::of(disk) };
     let stay = Stay::new();
-    let _ = workqueue::system_unbound().try_spawn(GFP_KERNEL, move || {
+    let spawned = workqueue::system_unbound().try_spawn(GFP_KERNEL, move || {
         memory.wait();
         drop(memory);
         drop(stay);
     });
+    Unkept(spawned.err().and(spare))
 }

@@ -100,10 +100,10 @@ impl Drop for Shown {
         self.remove();
         // SAFETY: By the type invariants the disk is referenced.
         #[cfg(CONFIG_DEBUG_KOBJECT_RELEASE)]
-        unsafe {
-            super::late::keep(self.as_raw())
-        };
+        let unkept = unsafe { super::late::keep(self.as_raw()) };
         // SAFETY: By the type invariants this reference is ours.
         unsafe { bindings::put_disk(self.as_raw()) };
+        #[cfg(CONFIG_DEBUG_KOBJECT_RELEASE)]
+        drop(unkept);
     }
 }
