@@ -179,10 +179,10 @@ def _notices(jam):
         equal(_try(one, two.address), 1000)
 
 
-_everywhere("non-blocking send fails, then works again", _blocks_and_frees)
-_everywhere("a blocked sender wakes", _wakes_sender)
-_everywhere("poll wakes", _wakes_poll)
-_everywhere("a monitor gets a notice", _notices)
+_everywhere("R-48 non-blocking send fails, then works again", _blocks_and_frees)
+_everywhere("R-48 a blocked sender wakes", _wakes_sender)
+_everywhere("R-48 poll wakes", _wakes_poll)
+_everywhere("R-48 a monitor gets a notice", _notices)
 
 
 @CASES.case("a blocked sender gives up after SO_SNDTIMEO", c="the time-out is ignored")

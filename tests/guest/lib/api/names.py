@@ -296,13 +296,19 @@ CASES.row("R-34 choose a bad transport when bound", _bound(lambda s: s.set(TRANS
 CASES.row("R-34 choose a transport twice", _fresh(lambda s: [s.set(TRANSPORT, TCP) for _ in "12"]), MIX)
 
 
-@CASES.case("R-34 a refused choice leaves the socket usable")
-def _():
-    with Sock() as sock:
-        for value in (3, -1, GAP):
-            assert outcome(lambda value=value: sock.set(TRANSPORT, value)) != "ok"
-        sock.bind(sin(lan.A))
-        equal(sock.get_int(TRANSPORT), TCP)
+for address, transport in ((lan.A, TCP), (lan.A6, TCP), ("127.0.0.1", LOOP)):
+
+    @CASES.case(f"R-34 a refused choice leaves the socket usable at {address}")
+    def _(address=address, transport=transport):
+        for value in (3, -1, GAP, b"\2\0\0"):
+            with Sock() as sock:
+                assert outcome(lambda value=value: sock.set(TRANSPORT, value)) != "ok"
+                equal(sock.get_int(TRANSPORT), NONE)
+                sock.bind(name(address))
+                equal(sock.get_int(TRANSPORT), transport)
+                fails(MIX, lambda value=value: sock.set(TRANSPORT, value))
+                sock.send(b"still bound", sock.address)
+                equal(sock.recv().data, b"still bound")
 
 
 @CASES.case("IB is for the initial namespace only")

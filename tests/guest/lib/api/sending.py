@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""sendmsg: the order of its checks, control messages, bad memory; section 1.5 of the reference; R-21, R-23, R-31."""
+"""sendmsg: the order of its checks, control messages, bad memory; section 1.5 of the reference; R-19, R-21, R-23, R-31."""
 
 import ctypes
+import itertools
 import mmap
 import os
 import struct
 
+import lab
+import snapshot
 from address import sin, sin6
 from api import lan
 from cases import Cases, equal, fails, outcome
@@ -306,6 +309,38 @@ def _():
 @CASES.case("messages of all sizes arrive unchanged at 127.0.0.1")
 def _():
     _sizes(Sock.at("127.0.0.1"), Sock.at("127.0.0.1"))
+
+
+# The first message of a connection (R-19).
+FIRST = {
+    "an empty message": lambda s, to, flags: s.send(b"", to, flags),
+    "a refused RDMA_MAP": lambda s, to, flags: fails(
+        "EOPNOTSUPP", lambda: s.send(b"x", to, flags, cmsg(CMSG_RDMA_MAP, _map()))
+    ),
+    "a refused RDMA operation": lambda s, to, flags: fails("EOPNOTSUPP", lambda: s.send(b"x", to, flags, _args())),
+}
+_fresh_addresses = itertools.count(100)
+
+
+def _first(action, flags):
+    """Both ends are addresses that no connection has; afterwards messages pass both ways."""
+    with lab.inside(lan.PEER):
+        far = f"10.7.0.{next(_fresh_addresses)}"
+        lab.ip(f"addr add {far}/24 dev r1")
+    with lan.here() as one, lan.there(far) as two:
+        equal(snapshot.connection(lan.A, far), None)
+        empty = action(one, two.address, flags) == 0
+        for sock in (one, two):
+            sock.timeout(send=10, receive=10)
+        equal(one.send(b"next", two.address), 4)
+        equal([two.recv().data for _ in range(1 + empty)], [b""] * empty + [b"next"])
+        two.send(b"back", one.address)
+        equal(one.recv().data, b"back")
+
+
+for what, action in FIRST.items():
+    for flags, how in ((0, ""), (MSG_DONTWAIT, " with MSG_DONTWAIT")):
+        CASES.case(f"R-19 {what}{how} is the first to a peer")(lambda a=action, f=flags: _first(a, f))
 
 
 def _sizes(one, two):
