@@ -33,9 +33,10 @@ def only_below(begin, end):
 
 
 def off():
-    only_below(*EVERYWHERE)
+    # First of all: half of a range would let everything fail, also what sets the other half.
     for kind in KINDS:
         setting(kind, probability=0)
+    only_below(*EVERYWHERE)
 
 
 def prepare():
