@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a peer may say on a connection that was accepted from it."""
+"""What a peer may say on a connection that was accepted from it; R-45."""
 
 import os
 import random
@@ -53,10 +53,10 @@ for length in (LONGEST + 1, 2 * MIB, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF):
                 again.message(b"sane", 4001, sock.port, seq=1)
                 equal(sock.recv().data, b"sane")
 
-    CASES.case(f"a message of {length:#x} bytes ends the connection", c="any length is accepted")(_check)
+    CASES.case(f"R-45 a message of {length:#x} bytes ends the connection", c="any length is accepted")(_check)
 
 
-@CASES.case("the log says why", c="any length is accepted")
+@CASES.case("R-45 the log says why", c="any length is accepted")
 def _():
     assert said("sent a bad header"), "nothing in the kernel log"
 
@@ -220,7 +220,7 @@ for length in (0, 1, 8191, 8193, 16384, MIB):
                 peer.alive()
             equal(outcome(lambda: sock.send(b"x", (peer.address, 4001), MSG_DONTWAIT)), 1)
 
-    CASES.case(f"a congestion map of {length} bytes says nothing")(_map)
+    CASES.case(f"R-45 a congestion map of {length} bytes says nothing")(_map)
 
 
 @CASES.case("congestion maps are obeyed, and only for their peer")
