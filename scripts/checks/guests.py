@@ -82,6 +82,8 @@ def command(scenarios, log):
     words = [word for scenario in scenarios for word in (scenario.program, str(scenario.timeout))]
     seconds = BOOT_SECONDS[first.kernel] + sum(scenario.timeout + SCENARIO_SECONDS for scenario in scenarios)
     line = ["scripts/vm", "--kernel", first.kernel, "--impl", first.impl, "--timeout", str(seconds), "--log", str(log)]
+    if first.append:
+        line += ["--append", first.append]
     if first.pair:
         sides = [["env", f"WEFT_ROLE={role}", RUN, *words] for role in "AB"]
         return [*line, "--pair", "--", *sides[0], "--", *sides[1]]

@@ -13,7 +13,7 @@ KERNELS = ("base", "debug")
 MODES = ("check", "soak")
 IMPLS = ("rust", "c")
 
-_SETTING = re.compile(r"^# (kernel|soak-kernel|impl|mode|pair|timeout|alone): *(.+?)\s*$")
+_SETTING = re.compile(r"^# (kernel|soak-kernel|impl|mode|pair|timeout|alone|append): *(.+?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Scenario:
     timeout: int
     alone: bool
     pair: bool
+    # Kernel parameters it needs.
+    append: str = ""
 
     @property
     def name(self):
@@ -64,7 +66,9 @@ def ways(program, text, mode):
             timeout = timeouts[min(MODES.index(mode), len(timeouts) - 1)]
             # The checkers make a guest several times slower.
             timeout *= 2 if kernel == "debug" else 1
-            yield Scenario(program, kernel, impl, timeout, pair or said.get("alone") == ["yes"], pair)
+            append = " ".join(said.get("append", []))
+            alone = pair or bool(append) or said.get("alone") == ["yes"]
+            yield Scenario(program, kernel, impl, timeout, alone, pair, append)
 
 
 def _numbers(program, words):

@@ -81,6 +81,7 @@ def _guest(opts, index, root, kernel_dir, accel, files):
         mem=opts.mem,
         shares=folders,
         mac=f"52:54:00:09:00:{index + 1:02x}" if name else None,
+        parameters=opts.append,
     )
     return Guest(name, machine, job, Console(_log(opts.log, name, files)))
 

@@ -41,6 +41,7 @@ class Options:
     commands: tuple[tuple[str, ...], ...]
     cpus: int
     mem: int
+    append: tuple[str, ...]
     icount: bool
     timeout: float
     shares: tuple[str, ...]
@@ -67,6 +68,7 @@ def parse(argv):
         commands=commands,
         cpus=args.cpus,
         mem=args.mem or MEMORY[args.kernel],
+        append=tuple(args.append.split()),
         icount=args.icount,
         timeout=args.timeout,
         shares=shares,
@@ -105,6 +107,7 @@ def _parser():
     add("--pair", action="store_true", help="two guests on one private link")
     add("--cpus", type=_positive(int), default=2, metavar="N", help="processors of a guest (default: 2)")
     add("--mem", type=_positive(int), metavar="M", help="memory of a guest in MiB (default: 1024, debug: 2048)")
+    add("--append", default="", metavar="WORDS", help="more parameters for the kernel")
     add("--icount", action="store_true", help="one instruction is one nanosecond: reproducible, slower")
     add("--timeout", type=_positive(float), default=600.0, metavar="S", help="seconds for the run (default: 600)")
     add("--share", action="append", default=[], metavar="DIR", help="show a host folder at the same path, writable")

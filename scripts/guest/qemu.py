@@ -33,6 +33,7 @@ class Machine:
     mem: int
     shares: tuple[Share, ...]
     mac: str | None = None
+    parameters: tuple[str, ...] = ()
 
     def command(self, fds):
         """The command line; `fds` has a file number for each port, the console and, in a pair, the link."""
@@ -48,7 +49,7 @@ class Machine:
         if self.mac:
             devices += ["-netdev", f"stream,id=link,server=off,addr.type=fd,addr.str={fds['link']}"]
             devices += ["-device", f"virtio-net-pci,netdev=link,mac={self.mac},romfile="]
-        append = " ".join(kernel_words(self.kernel, self.accel, self.cpus))
+        append = " ".join([*kernel_words(self.kernel, self.accel, self.cpus), *self.parameters])
         base = base_command(self.accel, self.cpus, self.mem, self.kernel_dir, append)
         return [*base, "-initrd", str(self.initramfs), *devices]
 

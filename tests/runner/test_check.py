@@ -95,6 +95,12 @@ class Scenarios(unittest.TestCase):
         self.assertEqual((one.name, two.name), ("base/x/rust,c", "base/x/c,rust"))
         self.assertTrue(one.pair and one.alone)
 
+    def test_kernel_parameters(self):
+        (one,) = scenario.ways("24-x", "# append: ipv6.disable=1 quiet\n", "check")
+        self.assertTrue(one.alone)
+        words = guests.command([one], Path("log"))
+        self.assertEqual(words[words.index("--append") + 1], "ipv6.disable=1 quiet")
+
     def test_mistakes_are_told(self):
         for text in ("# kernel: bse\n", "# impl: rst\n", "# timeout: long\n", "# pair: rust\n"):
             with self.assertRaises(ValueError):

@@ -319,11 +319,6 @@ def _():
         sock.set(TRANSPORT, TCP)
 
 
-@CASES.case("R-16 IPv6 switched off at boot")
-def _():
-    raise Skip("needs a guest booted with ipv6.disable=1")
-
-
 @CASES.case("every port of an address can be bound, and one more cannot", c="at most 32768 sockets", limit=120)
 def _():
     if ON_DEBUG or not SOAK:
