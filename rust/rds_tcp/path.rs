@@ -65,6 +65,10 @@ const KEEPALIVE_COUNT: i32 = 5;
 const DRAIN_STEP_MS: u32 = 100;
 const DRAIN_STEPS: usize = 50;
 
+/// How long TCP tries to get through what is unconfirmed when a path is taken down, in milliseconds. All of it is sent
+/// again on the next connection, and a socket that tried on would keep its namespace for minutes.
+const CLOSE_MS: u16 = 5000;
+
 /// A peer that accepts a connection and has no place for it closes it unread, when its TCP has acknowledged what was in
 /// it. So path 0, on which each end speaks first, believes in acknowledgements when the peer has spoken, or has been
 /// silent for so many milliseconds without closing.
@@ -354,8 +358,7 @@ impl Inner {
                 return;
             }
         }
-        // What the peer has not confirmed is sent again on the next connection, so there is nothing to wait for any longer:
-        // a socket that tried on would keep the namespace for minutes.
+        // The peer keeps its end open: to close in order would mean to wait on for it.
         attached.no_linger();
         path.drop_connection(Reason::NotDrained);
     }

@@ -4,7 +4,8 @@
 
 use super::{
     Ends,
-    TcpPath, //
+    TcpPath,
+    CLOSE_MS, //
 };
 use core::any::Any;
 use kernel::{
@@ -96,6 +97,7 @@ impl PathOps for TcpPath {
             if destroy {
                 attached.no_linger();
             } else {
+                attached.set_user_timeout(CLOSE_MS);
                 // An error means that there is no connection any more.
                 let _ = attached.shutdown(Shutdown::Send);
                 inner.drain(path, &attached);

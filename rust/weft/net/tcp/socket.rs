@@ -259,6 +259,13 @@ impl KernelSocket {
         }
     }
 
+    /// Ends the connection if the peer confirms nothing for so many milliseconds; 0 leaves that to TCP. Also holds after
+    /// the drop, while TCP goes on alone. C: `TCP_USER_TIMEOUT`.
+    pub fn set_user_timeout(&self, milliseconds: u16) {
+        // SAFETY: This is a valid TCP socket. It can fail for negative values only.
+        unsafe { bindings::tcp_sock_set_user_timeout(self.as_raw(), i32::from(milliseconds)) };
+    }
+
     /// Fixes the sizes of the send and receive buffers, in bytes. `None` leaves a size to TCP's own tuning.
     ///
     /// Sizes below [`MIN_SNDBUF`](super::MIN_SNDBUF) and [`MIN_RCVBUF`](super::MIN_RCVBUF) are raised to them.

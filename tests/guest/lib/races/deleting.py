@@ -56,11 +56,6 @@ def leave(number):
     """Two namespaces with traffic in them end while their buffer sizes are written; those who write."""
     names = (f"one{number}", f"two{number}")
     addresses = g.join(*names)
-    for ns in names:
-        # A connection that was closed, and whose last bytes nobody confirms any more, keeps its namespace until TCP gives
-        # up, after more than a minute by default.
-        with g.inside(ns), open("/proc/sys/net/ipv4/tcp_orphan_retries", "w") as file:
-            file.write("2")
     socks = [g.rds(ns, address, 4000) for ns, address in zip(names, addresses)]
     own = g.rds(names[0], "127.0.0.1", 4000)
     socks[0].sendto(b"first", (addresses[1], 4000))
