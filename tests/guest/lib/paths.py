@@ -49,6 +49,24 @@ def becomes(device, state, seconds=g.SOON):
     return g.wait_for(lambda: device.show("state") == f"{state}\n", f"{device.disk} is not {state}", seconds)
 
 
+# Seconds that requests of the Rust client wait for a path. C has no such thing.
+PATIENCE = 90
+
+
+@contextlib.contextmanager
+def lasting(session="t"):
+    """What is done inside outlasts the session's connections.
+
+    When soft-RoCE sends something again, it also executes again the registrations of memory that stand behind it in the
+    queue. That fails, and ends the connection without telling why. A lost packet is enough, or a machine that is so busy
+    that an answer takes half a second. C loses its connections in the same way.
+    """
+    if g.RUST:
+        setting(session, no_path_timeout=PATIENCE)
+    with mending(session):
+        yield
+
+
 @contextlib.contextmanager
 def mending(session="t"):
     """Paths that break meanwhile are connected again at once, not after half a minute."""
