@@ -211,7 +211,8 @@ impl Conn {
     /// Whether messages of other paths have to wait, because path 0 may hold older ones that it could not deliver yet.
     ///
     /// The peer sends nothing on another path before path 0 has acknowledged what came before; TCP acknowledges what
-    /// this end may not have read. Up to softirq.
+    /// this end may not have read: because a socket has no room, or because the connection waits until path 0 has ended
+    /// the one before. Up to softirq.
     pub(crate) fn is_settling(&self) -> bool {
         // ORDERING: `Acquire` pairs with `settle`.
         if !self.settling.load(Acquire) {
@@ -219,7 +220,7 @@ impl Conn {
         }
         let waits = self
             .path(0)
-            .is_some_and(|first| first.is_receiver_stopped());
+            .is_some_and(|first| first.is_receiver_stopped() || !first.is_up());
         if !waits {
             self.settling.store(false, Release);
         }

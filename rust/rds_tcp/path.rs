@@ -112,8 +112,8 @@ struct Inner {
     drained: WaitQueue,
     /// The peer has sent something on this connection.
     heard: Atomic<bool>,
-    /// Jiffies when the path got its socket.
-    attached_at: Atomic<usize>,
+    /// Jiffies when the path got its connection.
+    connected_at: Atomic<usize>,
     /// Group of source ports tried last.
     port_group: Atomic<u32>,
     /// Bytes missing of the message being received: of its header, of its payload.
@@ -138,7 +138,7 @@ impl TcpPath {
                 ends <- new_spinlock_bh!(None, "rds_tcp_ends"),
                 drained <- weft::new_wait_queue!("rds_tcp_drained"),
                 heard: Atomic::new(false),
-                attached_at: Atomic::new(0),
+                connected_at: Atomic::new(0),
                 port_group: Atomic::new(0),
                 header_missing: Atomic::new(HEADER_LEN),
                 data_missing: Atomic::new(0),
@@ -183,9 +183,15 @@ impl Inner {
         self.reset_rx(path);
         // ORDERING: The callbacks that look at these come to be with the next step.
         self.heard.store(false, Relaxed);
-        self.attached_at.store(time::jiffies(), Relaxed);
+        self.note_begin();
         slot.attached = Some(socket.attach(hooks)?);
         Ok(())
+    }
+
+    /// From now on the peer can be silent.
+    fn note_begin(&self) {
+        // ORDERING: The caller holds TCP's lock, or nobody else knows the socket yet.
+        self.connected_at.store(time::jiffies(), Relaxed);
     }
 
     /// Begins a new stream.
@@ -223,7 +229,7 @@ impl Inner {
         if path.index > 0 || self.heard.load(Relaxed) {
             return 0;
         }
-        let passed = time::jiffies().wrapping_sub(self.attached_at.load(Relaxed));
+        let passed = time::jiffies().wrapping_sub(self.connected_at.load(Relaxed));
         time::msecs_to_jiffies(TRUST_MS).saturating_sub(passed)
     }
 

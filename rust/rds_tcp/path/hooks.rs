@@ -61,7 +61,10 @@ impl TcpCallbacks for Hooks {
         let (path, inner) = (&this.path, &this.inner);
         match state {
             TcpState::Established => match arbitration::established(path.conn.role()) {
-                Established::Up => path.complete(),
+                Established::Up => {
+                    inner.note_begin();
+                    path.complete();
+                }
                 // The peer has taken notice; it connects the right way round.
                 Established::Drop => path.drop_path(),
             },
