@@ -112,7 +112,7 @@ struct Inner {
     drained: WaitQueue,
     /// The peer has sent something on this connection.
     heard: Atomic<bool>,
-    /// Jiffies when the path got its connection.
+    /// Jiffies when the path got its connection, or began to make one.
     connected_at: Atomic<usize>,
     /// Group of source ports tried last.
     port_group: Atomic<u32>,
@@ -183,13 +183,13 @@ impl Inner {
         self.reset_rx(path);
         // ORDERING: The callbacks that look at these come to be with the next step.
         self.heard.store(false, Relaxed);
-        self.note_begin();
+        self.note_connected();
         slot.attached = Some(socket.attach(hooks)?);
         Ok(())
     }
 
-    /// From now on the peer can be silent.
-    fn note_begin(&self) {
+    /// Begins to count how long the peer is silent.
+    fn note_connected(&self) {
         // ORDERING: The caller holds TCP's lock, or nobody else knows the socket yet.
         self.connected_at.store(time::jiffies(), Relaxed);
     }

@@ -62,7 +62,7 @@ impl TcpCallbacks for Hooks {
         match state {
             TcpState::Established => match arbitration::established(path.conn.role()) {
                 Established::Up => {
-                    inner.note_begin();
+                    inner.note_connected();
                     path.complete();
                 }
                 // The peer has taken notice; it connects the right way round.
