@@ -188,11 +188,18 @@ impl Worker {
         self.sock()
     }
 
-    /// An address that is wrong for a call that reads or writes there.
+    /// An address that is wrong for a call that reads or writes more than three bytes there.
     pub(crate) fn bad_address(&mut self) -> usize {
         match self.rng.below(8) {
+            0 => self.memory.at(place::END) - 3,
+            _ => self.nowhere(),
+        }
+    }
+
+    /// An address of which not even the first byte can be accessed; for the bytes of messages, which may be few.
+    pub(crate) fn nowhere(&mut self) -> usize {
+        match self.rng.below(8) {
             0 => self.memory.at(place::END),
-            1 => self.memory.at(place::END) - 3,
             _ => self.rng.of(&NOWHERE),
         }
     }

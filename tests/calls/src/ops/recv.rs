@@ -76,7 +76,7 @@ impl Worker {
         let mut pieces = self.split(data, room);
         if self.rng.permille(20) {
             let spoilt = self.rng.below(pieces.len());
-            pieces[spoilt].0 = self.output(0);
+            pieces[spoilt].0 = self.nowhere();
         }
         self.write_vectors(&pieces);
         let (words, names, controls) = self.write_receive_header(pieces.len());
@@ -140,8 +140,11 @@ impl Worker {
 
     fn read(&mut self, sock: &Sock) {
         let room = place::DATA_LEN;
-        let data = self.memory.at(place::DATA);
-        let data = self.output(data);
+        let data = match self.rng.below(60) {
+            0 => self.nowhere(),
+            1 => self.read_only.at(0),
+            _ => self.memory.at(place::DATA),
+        };
         let begin = lock(&self.shared.ledger).now();
         if let Ok(len) = self.call(Call::Read, [sock.fd, data, room, 0, 0, 0]) {
             self.judge_message(

@@ -142,7 +142,7 @@ impl Worker {
         }
         if self.rng.permille(15) {
             let spoilt = self.rng.below(pieces.len());
-            pieces[spoilt].0 = self.bad_address();
+            pieces[spoilt].0 = self.nowhere();
         }
         if self.rng.permille(3) {
             let spoilt = self.rng.below(pieces.len());
@@ -259,8 +259,10 @@ impl Worker {
         };
         // It waits where the socket does, so it is for those that do not.
         let len = self.rng.below(HEADER);
-        let at = self.memory.at(place::FILLER);
-        let at = self.input(at);
+        let at = match self.rng.permille(15) {
+            true => self.nowhere(),
+            false => self.memory.at(place::FILLER),
+        };
         let result = self.call(Call::Write, [sock.fd, at, len, 0, 0, 0]);
         if result.is_ok_and(|sent| sent != len) {
             self.violation(&format!("{result:?} of {len} bytes were written"));
