@@ -2,8 +2,9 @@
 
 //! `recvmsg`.
 //!
-//! C counterpart: `rds_recvmsg` in `net/rds/recv.c`. C copies a message and then looks whether another reader was
-//! faster; here a reader takes the message off the queue first and puts it back if the copy fails.
+//! C counterpart: `rds_recvmsg` in `net/rds/recv.c`. As there, a reader copies the first message and takes it off the
+//! queue when that is done, if no other reader was faster. To take it before and put it back if the copy fails would let
+//! another reader have a later message first.
 
 use crate::{
     incoming::Incoming,
@@ -18,12 +19,13 @@ use crate::{
     },
     zerocopy, //
 };
+use core::ptr;
 use kernel::{
-    list::ListArc,
     prelude::*,
     sync::{
         atomic::Relaxed,
-        Arc, //
+        Arc,
+        ArcBorrow, //
     },
 };
 use weft::{
@@ -53,26 +55,6 @@ use weft_proto::rds::{
 const SOL_IP: i32 = 0;
 const IP_RECVERR: i32 = 11;
 
-/// A message to read.
-enum Next {
-    /// Taken off the queue.
-    Taken(ListArc<Incoming>),
-    /// Left on the queue.
-    Peeked(Arc<Incoming>),
-}
-
-impl core::ops::Deref for Next {
-    type Target = Incoming;
-
-    #[inline]
-    fn deref(&self) -> &Incoming {
-        match self {
-            Self::Taken(message) => message,
-            Self::Peeked(message) => message,
-        }
-    }
-}
-
 /// Receives one message, or a notice. Sleeps.
 pub(crate) fn recvmsg(
     sk: &UserSock,
@@ -95,8 +77,14 @@ pub(crate) fn recvmsg(
         if take_notice(sk, msg)? {
             return Ok(0);
         }
-        if let Some(message) = next(sk, peek) {
-            return receive(sk, msg, message, flags);
+        if let Some(message) = first(sk) {
+            let copied = message.copy_to(msg.iter())?;
+            if peek || take(sk, &message) {
+                return finish(sk, msg, &message, copied, flags);
+            }
+            // Another reader was faster.
+            msg.rewind();
+            continue;
         }
         if !peek && zerocopy::put(sk, msg)? {
             return Ok(0);
@@ -135,15 +123,21 @@ fn take_notice(sk: &UserSock, msg: &mut MsgDest<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The first message of the queue. Taking it may make the port free again.
+/// The first message of the queue, left there.
 #[inline]
-fn next(sk: &UserSock, peek: bool) -> Option<Next> {
+fn first(sk: &UserSock) -> Option<Arc<Incoming>> {
+    sk.rx.lock().messages.iter().next().map(Arc::from)
+}
+
+/// Takes a message off the queue if it is still the first there. That may make the port free again.
+#[inline]
+fn take(sk: &UserSock, message: &Arc<Incoming>) -> bool {
     let mut rx = sk.rx.lock();
-    if peek {
-        let first = rx.messages.iter().next()?;
-        return Some(Next::Peeked(first.into()));
+    let is_first = |first: ArcBorrow<'_, Incoming>| ptr::eq(&*first, &**message);
+    if !rx.messages.iter().next().is_some_and(is_first) {
+        return false;
     }
-    let message = rx.messages.pop_front()?;
+    let taken = rx.messages.pop_front();
     let len = message.len();
     rx.bytes = rx.bytes.saturating_sub(len);
     rx.count = rx.count.saturating_sub(1);
@@ -155,47 +149,28 @@ fn next(sk: &UserSock, peek: bool) -> Option<Next> {
         }
     }
     drop(rx);
+    drop(taken);
     sk.rds.count_by(Core::RecvBytesFreedFromSock, len);
-    Some(Next::Taken(message))
-}
-
-/// Puts a message back that could not be copied.
-fn put_back(sk: &UserSock, message: Next) {
-    if let Next::Taken(message) = message {
-        let mut rx = sk.rx.lock();
-        if rx.closed {
-            drop(rx);
-            trace::drop_incoming(sk, &message, Reason::Unread);
-            return;
-        }
-        rx.bytes += message.len();
-        rx.count += 1;
-        sk.rds.add_unread(1, message.len());
-        rx.messages.push_front(message);
-        drop(rx);
-        // Another reader may have gone to sleep meanwhile.
-        sk.wake_sleepers();
-    }
+    true
 }
 
 /// Some or all of a message is lost to its reader, unless it was left on the queue.
 #[cold]
-fn lose(sk: &UserSock, message: &Next, reason: Reason) {
-    if let Next::Taken(message) = message {
+fn lose(sk: &UserSock, message: &Incoming, flags: u32, reason: Reason) {
+    if flags & MSG_PEEK == 0 {
         trace::drop_incoming(sk, message, reason);
     }
 }
 
-/// Copies a message and what comes with it to the user.
+/// Tells the reader of a message of which `copied` bytes were copied what there is to tell; returns what the call does.
 #[inline]
-fn receive(sk: &UserSock, msg: &mut MsgDest<'_>, message: Next, flags: u32) -> Result<usize> {
-    let mut copied = match message.copy_to(msg.iter()) {
-        Ok(copied) => copied,
-        Err(error) => {
-            put_back(sk, message);
-            return Err(error);
-        }
-    };
+fn finish(
+    sk: &UserSock,
+    msg: &mut MsgDest<'_>,
+    message: &Incoming,
+    mut copied: usize,
+    flags: u32,
+) -> Result<usize> {
     sk.rds.count_by(Core::CopyToUser, copied);
     let truncated = copied < message.len();
     if truncated {
@@ -205,15 +180,15 @@ fn receive(sk: &UserSock, msg: &mut MsgDest<'_>, message: Next, flags: u32) -> R
         }
     }
     if msg.has_control() {
-        put_control(sk, msg, &message, flags)
-            .inspect_err(|_| lose(sk, &message, Reason::BadControlBuffer))?;
+        put_control(sk, msg, message, flags)
+            .inspect_err(|_| lose(sk, message, flags, Reason::BadControlBuffer))?;
     }
     if truncated {
-        lose(sk, &message, Reason::Truncated);
+        lose(sk, message, flags, Reason::Truncated);
     }
     sk.rds.count(Core::RecvDelivered);
     if msg.wants_name() {
-        put_name(sk, msg, &message);
+        put_name(sk, msg, message);
     }
     Ok(copied)
 }

@@ -2,6 +2,7 @@
 """recvmsg and what comes with a message: sections 1.6 and 1.10 of the reference; R-20, R-31."""
 
 import ctypes
+import mmap
 import os
 import select
 import signal
@@ -11,7 +12,7 @@ import threading
 import time
 
 from api import lan
-from cases import ON_C, Cases, equal, fails
+from cases import ON_C, Cases, equal, fails, outcome
 from rdssock import (
     CMSG_RXPATH_LATENCY,
     MSG_CTRUNC,
@@ -243,6 +244,33 @@ def _():
         before = counter("recv_delivered")
         equal(two.recv().size, 100)
         equal(counter("recv_delivered"), before + 1)
+
+
+@CASES.case("R-31 a read that fails lets no later message pass")
+def _():
+    data = os.urandom(1 << 20)
+    for turn in range(20):
+        one, two = _pair()
+        with one, two:
+            one.buffers(send=1 << 22)
+            two.buffers(receive=1 << 22)
+            one.send(data, two.address)
+            one.send(b"second", two.address)
+            # To copy to memory that was never touched takes long, and fails at the last byte.
+            memory = mmap.mmap(-1, len(data), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+            results = []
+            reader = threading.Thread(
+                target=lambda: results.append(
+                    outcome(lambda: two.recv(iov=[(place, len(data) - 1), (4096, 1)], flags=MSG_DONTWAIT).size)
+                )
+            )
+            reader.start()
+            time.sleep(turn * 2e-4)
+            equal(two.recv(4, MSG_DONTWAIT).data, data[:4])
+            reader.join()
+            # It may have begun when the first message was gone.
+            equal(two.pull(), b"second" if results == ["EFAULT"] else None)
 
 
 @CASES.case("several readers share the messages")
