@@ -15,6 +15,7 @@ use crate::{
     maps::MapRef,
     netns::NetState,
     path::Path,
+    settling::Settling,
     state::Rds,
     transport::{
         Kind,
@@ -110,8 +111,8 @@ pub struct Conn {
     pub(crate) npaths: Atomic<u32>,
     /// Number on path 0 below which all must be delivered before another path sends; 0 for nothing. See `handshake.rs`.
     pub(crate) catch_up: Atomic<u64>,
-    /// Path 0 may hold messages that come before those of other paths.
-    pub(crate) settling: Atomic<bool>,
+    /// Whether messages of other paths have to wait for path 0.
+    pub(crate) settling: Settling,
     /// Emptied when the connection is destroyed, which breaks the circle of references.
     #[pin]
     paths: SpinLockBh<KVec<Arc<Path>>>,
@@ -195,7 +196,7 @@ impl Conn {
                 handshake <- new_spinlock_bh!(Handshake::default(), "rds_handshake"),
                 npaths: Atomic::new(0),
                 catch_up: Atomic::new(0),
-                settling: Atomic::new(false),
+                settling: Settling::new(),
                 paths <- new_spinlock_bh!(KVec::new(), "rds_paths"),
                 map_queued: Atomic::new(false),
                 destroying: Atomic::new(false),

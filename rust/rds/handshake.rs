@@ -133,8 +133,7 @@ impl Conn {
         let fans_out = handshake::fans_out(old, new);
         if fans_out {
             self.catch_up.store(UNDECIDED, Release);
-            // ORDERING: `Release`: a path that delivers from now on looks at path 0 before.
-            self.settling.store(true, Release);
+            self.settling.begin();
         }
         // ORDERING: `Release` pairs with `paths_in_use`.
         self.npaths.store(new.into(), Release);
@@ -206,25 +205,6 @@ impl Conn {
         // It may have been raised meanwhile.
         handshake::caught_up(goal, first.oldest_pending())
             && self.catch_up.cmpxchg(goal, 0, Full).is_ok()
-    }
-
-    /// Whether messages of other paths have to wait, because path 0 may hold older ones that it could not deliver yet.
-    ///
-    /// The peer sends nothing on another path before path 0 has acknowledged what came before; TCP acknowledges what
-    /// this end may not have read: because a socket has no room, or because the connection waits until path 0 has ended
-    /// the one before. Up to softirq.
-    pub(crate) fn is_settling(&self) -> bool {
-        // ORDERING: `Acquire` pairs with `settle`.
-        if !self.settling.load(Acquire) {
-            return false;
-        }
-        let waits = self
-            .path(0)
-            .is_some_and(|first| first.is_receiver_stopped() || !first.is_up());
-        if !waits {
-            self.settling.store(false, Release);
-        }
-        waits
     }
 
     /// Finds out whether the peer has started anew since it was last heard of. Up to softirq.

@@ -256,7 +256,7 @@ impl Path {
     /// Notes whether the transport holds something that has arrived and could not be taken. Up to softirq.
     #[inline]
     pub fn set_receiver_stopped(&self, stopped: bool) {
-        // ORDERING: Read by `Conn::is_settling` on another path, whose data were sent after this path's.
+        // ORDERING: A hint for other tasks.
         if self.is_receiver_stopped() != stopped {
             self.receiver_stopped.store(stopped, Release);
         }

@@ -59,6 +59,7 @@ pub mod recv;
 mod recvmsg;
 pub mod send;
 mod sendmsg;
+pub mod settling;
 pub mod sock;
 mod sockopt;
 pub mod state;

@@ -51,11 +51,14 @@ pub struct Arrival {
     pub data: Data,
 }
 
-/// What to do with a message for a socket that has far more unread than it asked for.
+/// What to do with a message that had better wait: because its socket has far more unread than it asked for, or because
+/// path 0 may hold older ones of its sender.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Overload {
-    /// Give it back: the transport keeps it and reads no further until the socket has room.
+    /// Give it back: the transport keeps it and reads no further until it is taken.
     GiveBack,
+    /// Take it even if the socket has no room, but not before path 0 is known to hold nothing older.
+    TakeInOrder,
     /// Take it all the same.
     Take,
 }
@@ -103,7 +106,7 @@ pub fn redeliver(
     overload: Overload,
 ) -> Result<(), Arrival> {
     let conn = &path.conn;
-    if path.index > 0 && overload == Overload::GiveBack && conn.is_settling() {
+    if path.index > 0 && overload != Overload::Take && conn.waits_for_first_path() {
         return Err(arrival);
     }
     let key = Key {

@@ -388,6 +388,8 @@ impl TaskItem<0> for Path {
             if has(Event::Send) {
                 this.finish_turn(this.transmit());
             }
+        } else if has(Event::Receive) {
+            this.turn_without_transport();
         }
     }
 }

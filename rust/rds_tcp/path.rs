@@ -73,6 +73,11 @@ const CLOSE_MS: u16 = 5000;
 /// it. So path 0, on which each end speaks first, believes in acknowledgements when the peer has spoken, or has been
 /// silent for so many milliseconds without closing.
 const TRUST_MS: u32 = 1000;
+/// The same for a peer that has told how many paths it has, so that it answers the probe that comes first. Its silence
+/// means that the connection waits for the one before it to end; if path 0 believed it, another path could overtake.
+const TRUST_KNOWN_MS: u32 = 30_000;
+/// How often it is looked whether the time is over, in milliseconds.
+const TRUST_STEP_MS: u32 = 1000;
 
 /// The socket of a path.
 struct Slot {
@@ -229,8 +234,12 @@ impl Inner {
         if path.index > 0 || self.heard.load(Relaxed) {
             return 0;
         }
+        let patience = match path.conn.paths_in_use() {
+            0 | 1 => TRUST_MS,
+            _ => TRUST_KNOWN_MS,
+        };
         let passed = time::jiffies().wrapping_sub(self.connected_at.load(Relaxed));
-        time::msecs_to_jiffies(TRUST_MS).saturating_sub(passed)
+        time::msecs_to_jiffies(patience).saturating_sub(passed)
     }
 
     /// Drops what TCP says that the peer has, if that can be believed; returns whether messages wait to be sent.
@@ -240,7 +249,7 @@ impl Inner {
         self.last_seen_una.store(una, Relaxed);
         let wait = self.time_to_trust(path);
         if wait > 0 {
-            path.receive_after(wait);
+            path.receive_after(wait.min(time::msecs_to_jiffies(TRUST_STEP_MS)));
         }
         path.drop_acked(|end| wait == 0 && window::tcp_acked(end, una))
     }
@@ -330,6 +339,15 @@ impl Inner {
 
     /// Reads what has arrived, in process context.
     fn receive_from(&self, path: &Arc<Path>, attached: &Attached<Hooks>) -> Result {
+        let turn = path.begin_turn();
+        let result = self.read_all(path, attached);
+        if result.is_ok() && self.parked.lock().is_empty() {
+            path.end_turn(turn);
+        }
+        result
+    }
+
+    fn read_all(&self, path: &Arc<Path>, attached: &Attached<Hooks>) -> Result {
         let mut locked = attached.lock();
         self.rx.lock().retry(path)?;
         let result = locked.read_sock(|chunk| self.read(path, chunk));
@@ -353,9 +371,10 @@ impl Inner {
     fn drain(&self, path: &Arc<Path>, attached: &Attached<Hooks>) {
         let step = i64::try_from(time::msecs_to_jiffies(DRAIN_STEP_MS)).unwrap_or(1);
         for _ in 0..DRAIN_STEPS {
-            // A lack of memory is met by trying again.
-            let _ = self.receive_from(path, attached);
-            let done = || attached.state().peer_is_done() && attached.receive_queue_empty();
+            // A lack of memory is met by trying again, and so is a message that has to wait for path 0.
+            let complete = self.receive_from(path, attached).is_ok();
+            let done =
+                || complete && attached.state().peer_is_done() && attached.receive_queue_empty();
             if self.rx.lock().is_refused() || path.conn.is_destroying() {
                 attached.no_linger();
                 return;
@@ -363,6 +382,10 @@ impl Inner {
             if let WaitResult::Ready(_) = self.drained.wait(Mode::Uninterruptible, step, done) {
                 return;
             }
+        }
+        self.rx.lock().make_haste();
+        if self.receive_from(path, attached).is_ok() && attached.state().peer_is_done() {
+            return;
         }
         // The peer keeps its end open: to close in order would mean to wait on for it.
         attached.no_linger();

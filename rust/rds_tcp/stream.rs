@@ -66,6 +66,8 @@ pub(crate) struct Rx {
     pending: Option<recv::Arrival>,
     /// The peer broke the protocol: nothing more of this connection is read.
     refused: bool,
+    /// What is left is delivered now, whoever would have to wait for what.
+    in_haste: bool,
 }
 
 impl Rx {
@@ -87,6 +89,22 @@ impl Rx {
     /// Whether the peer broke the protocol.
     pub(crate) fn is_refused(&self) -> bool {
         self.refused
+    }
+
+    /// Has what is left delivered even before older messages of another path.
+    pub(crate) fn make_haste(&mut self) {
+        self.in_haste = true;
+    }
+
+    /// A path that is taken down has to deliver what the peer knows to have arrived.
+    fn overload(&self, path: &Path) -> recv::Overload {
+        if path.is_up() {
+            recv::Overload::GiveBack
+        } else if self.in_haste {
+            recv::Overload::Take
+        } else {
+            recv::Overload::TakeInOrder
+        }
     }
 
     /// Bytes missing of the header and of the payload.
@@ -221,7 +239,7 @@ impl Rx {
             trace: self.trace,
             data,
         };
-        let result = recv::deliver(path, &path.conn.local_map, arrival, overload(path));
+        let result = recv::deliver(path, &path.conn.local_map, arrival, self.overload(path));
         self.keep_pending(result)
     }
 
@@ -230,7 +248,8 @@ impl Rx {
         match self.pending.take() {
             None => Ok(()),
             Some(arrival) => {
-                let result = recv::redeliver(path, &path.conn.local_map, arrival, overload(path));
+                let overload = self.overload(path);
+                let result = recv::redeliver(path, &path.conn.local_map, arrival, overload);
                 self.keep_pending(result)
             }
         }
@@ -241,15 +260,6 @@ impl Rx {
             self.pending = Some(arrival);
             EBUSY
         })
-    }
-}
-
-/// A path that is taken down has to deliver what the peer knows to have arrived.
-fn overload(path: &Path) -> recv::Overload {
-    if path.is_up() {
-        recv::Overload::GiveBack
-    } else {
-        recv::Overload::Take
     }
 }
 

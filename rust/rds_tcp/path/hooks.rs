@@ -33,6 +33,8 @@ impl TcpCallbacks for Hooks {
         let result = sk.read_sock(|chunk| inner.read(path, chunk));
         if first {
             inner.acknowledged(path, sk.snd_una());
+            // The task may have been planned for the time when a silent peer is believed.
+            path.kick(Event::Receive);
         }
         match inner.after_read(path, result.map(|_| ())) {
             Err(ENOMEM) => path.kick(Event::Receive),

@@ -89,7 +89,7 @@ class Peer:
 
     _ports = itertools.count(1250)
 
-    def __init__(self, address=None, sock=None, greet=False, first=1):
+    def __init__(self, address=None, sock=None, greet=False, first=1, path=0):
         self.address = address or fresh_address()
         self.reader = wire.Reader()
         self.got = []
@@ -100,8 +100,8 @@ class Peer:
                 sock = socket.socket()
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.settimeout(5 * SLOW)
-            # A source port that says "path 0".
-            sock.bind((self.address, next(self._ports) * 8 % 60000 or 8))
+            # A source port that says which path this is.
+            sock.bind((self.address, (next(self._ports) * 8 % 60000 or 8) + path))
             sock.connect((HOST, wire.PORT))
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -171,11 +171,11 @@ class Peer:
         """Waits for the answer to a ping."""
         self.wait_for(lambda h: (h.sport, h.dport) == (0, port), f"answer to port {port}", seconds)
 
-    def greet(self, seconds=5.0):
+    def greet(self, seconds=5.0, npaths=1):
         """Sees that the module uses this connection: the map and, for an answer, the handshake."""
         head, data = self.wait_for(lambda h: h.flags == wire.F_MAP, "the congestion map", seconds)
         equal((head.len, head.seq, len(data)), (wire.MAP, 0, wire.MAP))
-        self.send(wire.probe(next(self.seq)))
+        self.send(wire.probe(next(self.seq), npaths))
         self.wait_for(lambda h: (h.sport, h.dport) == (0, wire.PROBE_PORT), "the answer to a probe", seconds)
 
     def dropped(self, seconds=5.0):

@@ -9,7 +9,7 @@ import time
 import snapshot
 import wire
 from cases import ON_DEBUG, Cases, equal, eventually, fails, outcome
-from hostile.field import HOST, Peer, fresh_address, nothing, said, sink
+from hostile.field import HOST, SLOW, Peer, fresh_address, nothing, said, sink
 from memory import Watch
 from rdssock import MSG_DONTWAIT
 
@@ -70,6 +70,47 @@ def _():
         equal(got.size, LONGEST)
         assert got.data == data, "changed"
         peer.alive()
+
+
+def _stopped(sock, peer):
+    """Has a peer send on path 0 until the module reads no further; what it has sent."""
+    peer.greet(npaths=8)
+    data = [bytes([number]) * 65536 for number in range(MIB // 65536 + 1)] + [b"early"]
+    for piece in data:
+        peer.message(piece, 4001, sock.port)
+    return data
+
+
+def _heads(sock, count):
+    """The first bytes of the next messages."""
+    return [sock.recv().data[:5] for _ in range(count)]
+
+
+@CASES.case("what another path brings waits until path 0 is read", c="it overtakes")
+def _():
+    with sink(receive=10000) as full, sink() as empty, Peer() as first:
+        data = _stopped(full, first)
+        with Peer(first.address, path=1) as second:
+            second.message(b"late", 4001, empty.port)
+            time.sleep(0.5 * SLOW)
+            equal(empty.pull(), None)
+            equal(_heads(full, len(data)), [piece[:5] for piece in data])
+            equal(empty.recv().data, b"late")
+
+
+for how, reset in (("closed", False), ("reset", True)):
+
+    def _check(reset=reset):
+        with sink(receive=10000) as full, Peer() as first:
+            data = _stopped(full, first)
+            with Peer(first.address, path=1) as second:
+                second.message(b"late", 4001, full.port)
+                time.sleep(0.5 * SLOW)
+                second.close(reset)
+            time.sleep(0.5)
+            equal(_heads(full, len(data) + 1), [*(piece[:5] for piece in data), b"late"])
+
+    CASES.case(f"it waits even if that path is {how}", c="it overtakes")(_check)
 
 
 @CASES.case("headers and messages that are cut by the end of the connection")
