@@ -139,7 +139,7 @@ impl Conn {
         self.npaths.store(new.into(), Release);
         drop(handshake);
         if fans_out {
-            // Whoever queues something on path 0 after this sees the number of paths, and comes to `queued_on`.
+            // Whoever comes to queue something on path 0 after this sees the number of paths, and takes another.
             let queue = first.queue.lock();
             self.catch_up.store(queue.next_sequence, Release);
         }
@@ -169,29 +169,9 @@ impl Conn {
         });
     }
 
-    /// Has the other paths wait until path 0 has delivered everything below `sequence`. Any context.
-    fn raise_catch_up(&self, sequence: u64) {
-        let mut old = self.catch_up.load(Acquire);
-        while old < sequence {
-            // ORDERING: `Full`: who sends on another path sees this before.
-            match self.catch_up.cmpxchg(old, sequence, Full) {
-                Ok(_) => return,
-                Err(seen) => old = seen,
-            }
-        }
-    }
-
-    /// A message was queued on `path`. If its socket sends on another path by now, `wanted`, that one has to wait for it.
-    #[inline]
-    pub(crate) fn queued_on(&self, path: &Path, wanted: usize, sequence: u64) {
-        if path.index == 0 && wanted != 0 {
-            self.raise_catch_up(sequence + 1);
-        }
-    }
-
     /// Whether path 0 has delivered what sockets had sent on it before the connection fanned out. Up to softirq.
     pub(crate) fn has_caught_up(&self) -> bool {
-        // ORDERING: `Acquire` pairs with `raise_catch_up`.
+        // ORDERING: `Acquire` pairs with `settle`.
         let goal = self.catch_up.load(Acquire);
         if goal == 0 {
             return true;
@@ -202,7 +182,7 @@ impl Conn {
         let Some(first) = self.path(0) else {
             return true;
         };
-        // It may have been raised meanwhile.
+        // The connection may have fanned out anew meanwhile.
         handshake::caught_up(goal, first.oldest_pending())
             && self.catch_up.cmpxchg(goal, 0, Full).is_ok()
     }
@@ -222,6 +202,8 @@ impl Conn {
         if restarted {
             // Own numbers go on: a gap is legal, and a message that was sent to both lives keeps one number.
             self.for_each_path(|path| path.arrivals.restart());
+            // The peer begins on path 0 again, and fans out without a change of the number here.
+            self.settling.begin();
         }
     }
 }

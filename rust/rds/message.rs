@@ -191,6 +191,14 @@ impl Message {
         )
     }
 
+    /// Has a message take another path before it was queued: nobody else refers to it. `None`, and the message is gone, if
+    /// somebody does.
+    pub(crate) fn redirect(message: Arc<Self>, path: Arc<Path>) -> Option<Arc<Self>> {
+        let mut message = Arc::into_unique_or_drop(message)?;
+        *message.as_mut().project().path = path;
+        Some(message.into())
+    }
+
     /// Number of payload bytes.
     #[inline]
     pub fn len(&self) -> usize {

@@ -41,6 +41,15 @@ use weft_proto::rds::{
 /// Protocol messages that may be queued on a path: a peer that pings and does not read gets no more answers.
 const MOST_CONTROLS: usize = 1024;
 
+/// Why a message was not queued.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotQueued {
+    /// The path is destroyed.
+    Destroyed,
+    /// Its socket sends on another path by now.
+    Moved,
+}
+
 /// Messages of a path.
 pub struct TxQueue {
     /// Not sent yet.
@@ -113,7 +122,7 @@ impl Path {
             None,
             GFP_ATOMIC,
         )?;
-        if !self.enqueue(&message) {
+        if self.enqueue(&message, || true).is_err() {
             return Err(ENETUNREACH);
         }
         self.conn.rds.count(Core::SendQueued);
@@ -122,12 +131,22 @@ impl Path {
         Ok(())
     }
 
-    /// Appends a message to what is to be sent, and numbers it. Up to softirq. `false` if the path is destroyed.
+    /// Appends a message to what is to be sent, and numbers it. Up to softirq.
+    ///
+    /// `is_right` says, with the queue locked, whether the path is still the one that the message should take. So what
+    /// is queued on path 0 before a fan-out is known when that is done, and nothing is added.
     #[inline]
-    pub(crate) fn enqueue(&self, message: &Arc<Message>) -> bool {
+    pub(crate) fn enqueue(
+        &self,
+        message: &Arc<Message>,
+        is_right: impl FnOnce() -> bool,
+    ) -> Result<(), NotQueued> {
         let mut queue = self.queue.lock();
         if queue.closed {
-            return false;
+            return Err(NotQueued::Destroyed);
+        }
+        if !is_right() {
+            return Err(NotQueued::Moved);
         }
         message.set_sequence(queue.next_sequence);
         queue.next_sequence += 1;
@@ -135,7 +154,10 @@ impl Path {
         // Before anybody can send it.
         trace::event::send(|| (self.place(), trace::outgoing(message)));
         // A new message is on no list.
-        queue.send.push_back(message.clone()).is_ok()
+        queue
+            .send
+            .push_back(message.clone())
+            .map_err(|_| NotQueued::Destroyed)
     }
 
     /// Whether anything waits to be sent.

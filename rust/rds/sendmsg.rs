@@ -20,6 +20,7 @@ use crate::{
     names,
     operations::Operations,
     path::Path,
+    queue::NotQueued,
     sock::{
         self,
         RdsSockExt,
@@ -60,6 +61,9 @@ use weft_proto::rds::{
     sockaddr,
     wire::MAX_MESSAGE, //
 };
+
+/// How often a message is given another path because their number has changed.
+const MOST_MOVES: usize = 8;
 
 /// Flags that a sender may set.
 const ACCEPTED_FLAGS: u32 = MSG_DONTWAIT | MSG_CMSG_COMPAT | MSG_ZEROCOPY | MSG_NOSIGNAL | MSG_EOR;
@@ -110,12 +114,10 @@ pub(crate) fn sendmsg(sk: &UserSock, msg: &mut MsgSource<'_>, len: usize) -> Res
         completion,
         GFP_KERNEL,
     )?;
-    queue_or_wait(sk, &path, &message, nonblock, timeout)?;
+    let (path, message) = place(sk, &mut route, path, message, nonblock, timeout)?;
     if let Some(completion) = &message.completion {
         completion.queued();
     }
-    let wanted = path.conn.path_index_of(route.sport, sk.hash_start);
-    path.conn.queued_on(&path, wanted, message.sequence());
     sk.rds.count(Core::SendQueued);
     path.transmit_or_defer();
     Ok(len)
@@ -290,6 +292,40 @@ fn wait_for_congestion(
     }
 }
 
+/// Queues a message; if the number of paths changes meanwhile, on the path that the socket has got then.
+fn place(
+    sk: &UserSock,
+    route: &mut Route,
+    mut path: InUse,
+    mut message: Arc<Message>,
+    nonblock: bool,
+    mut timeout: i64,
+) -> Result<(InUse, Arc<Message>)> {
+    for _ in 0..MOST_MOVES {
+        match queue_or_wait(sk, &path, &message, nonblock, &mut timeout)? {
+            Placing::Moved => {
+                path = find_path(sk, route)?;
+                wake_path(&path);
+                message = Message::redirect(message, path.clone()).ok_or(EAGAIN)?;
+            }
+            _ => return Ok((path, message)),
+        }
+    }
+    Err(EAGAIN)
+}
+
+/// What came of an attempt to queue a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placing {
+    Queued,
+    /// The send buffer has no room.
+    Full,
+    /// The socket sends on another path by now.
+    Moved,
+    /// The path is destroyed.
+    Destroyed,
+}
+
 /// Queues a message, waiting for room in the send buffer.
 #[inline]
 fn queue_or_wait(
@@ -297,45 +333,58 @@ fn queue_or_wait(
     path: &Arc<Path>,
     message: &Arc<Message>,
     nonblock: bool,
-    timeout: i64,
-) -> Result {
-    if try_queue(sk, path, message) {
-        return Ok(());
+    timeout: &mut i64,
+) -> Result<Placing> {
+    let mut placing = try_queue(sk, path, message);
+    if placing == Placing::Full && !path.conn.is_destroying() {
+        sk.rds.count(Core::SendQueueFull);
+        if nonblock {
+            return Err(EAGAIN);
+        }
+        let mut tried = || {
+            placing = try_queue(sk, path, message);
+            placing != Placing::Full
+        };
+        match sk.wait_interruptible(*timeout, &mut tried) {
+            WaitResult::Ready(left) => *timeout = left,
+            WaitResult::TimedOut => return Err(ETIMEDOUT),
+            WaitResult::Signal(error) => return Err(error),
+        }
     }
-    if path.conn.is_destroying() {
-        return Err(ENETUNREACH);
-    }
-    sk.rds.count(Core::SendQueueFull);
-    if nonblock {
-        return Err(EAGAIN);
-    }
-    match sk.wait_interruptible(timeout, || try_queue(sk, path, message)) {
-        WaitResult::Ready(_) => Ok(()),
-        WaitResult::TimedOut => Err(ETIMEDOUT),
-        WaitResult::Signal(error) => Err(error),
+    match placing {
+        Placing::Full | Placing::Destroyed => Err(ENETUNREACH),
+        placing => Ok(placing),
     }
 }
 
 /// Puts a message on its socket's list and its path's queue, if the socket has room for it.
 #[inline]
-fn try_queue(sk: &UserSock, path: &Arc<Path>, message: &Arc<Message>) -> bool {
+fn try_queue(sk: &UserSock, path: &Arc<Path>, message: &Arc<Message>) -> Placing {
     let limit = sk.send_limit();
     let mut tx = sk.tx.lock();
     if !tx.has_room(limit) {
-        return false;
+        return Placing::Full;
     }
     // A new message is on no list.
     if tx.messages.push_back(message.clone()).is_err() {
-        return false;
+        return Placing::Full;
     }
     tx.bytes += message.len();
     tx.count += 1;
-    if path.enqueue(message) {
-        return true;
-    }
-    // The path is destroyed, which the caller finds out.
+    let is_right = || {
+        let wanted = path
+            .conn
+            .path_index_of(message.envelope.sport, sk.hash_start);
+        usize::from(path.index) == wanted
+    };
+    let Err(reason) = path.enqueue(message, is_right) else {
+        return Placing::Queued;
+    };
     drop(tx.messages.remove(message));
     tx.bytes -= message.len();
     tx.count -= 1;
-    false
+    match reason {
+        NotQueued::Destroyed => Placing::Destroyed,
+        NotQueued::Moved => Placing::Moved,
+    }
 }

@@ -90,8 +90,8 @@ impl Path {
 
     /// The path has nothing that it could read from: what was there was read before it went down.
     pub(crate) fn turn_without_transport(&self) {
-        let is_quiet = matches!(self.state(), PathState::Down | PathState::Connecting);
         let turn = self.begin_turn();
+        let is_quiet = matches!(self.state(), PathState::Down | PathState::Connecting);
         if is_quiet && !self.ops.has_parked() {
             self.end_turn(turn);
         }

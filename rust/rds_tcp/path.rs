@@ -372,9 +372,12 @@ impl Inner {
         let step = i64::try_from(time::msecs_to_jiffies(DRAIN_STEP_MS)).unwrap_or(1);
         for _ in 0..DRAIN_STEPS {
             // A lack of memory is met by trying again, and so is a message that has to wait for path 0.
-            let complete = self.receive_from(path, attached).is_ok();
-            let done =
-                || complete && attached.state().peer_is_done() && attached.receive_queue_empty();
+            let _ = self.receive_from(path, attached);
+            let done = || {
+                attached.state().peer_is_done()
+                    && attached.receive_queue_empty()
+                    && !self.rx.lock().has_pending()
+            };
             if self.rx.lock().is_refused() || path.conn.is_destroying() {
                 attached.no_linger();
                 return;

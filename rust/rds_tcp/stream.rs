@@ -91,6 +91,11 @@ impl Rx {
         self.refused
     }
 
+    /// Whether a message waits to be delivered.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Has what is left delivered even before older messages of another path.
     pub(crate) fn make_haste(&mut self) {
         self.in_haste = true;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The opposite role: the module, whose address is smaller, connects to a peer that misbehaves; R-05."""
 
+import contextlib
 import select
 import socket
 import struct
+import threading
 import time
 
 import lab
@@ -36,6 +38,17 @@ def _accept(seconds=10):
             peer.read(0.1)
         if peer.got:
             return peer, port
+        peer.close()
+        assert time.monotonic() < end, "no connection that is used"
+
+
+def _accept_unread(seconds=10):
+    """The same, with nothing read from it."""
+    end = time.monotonic() + seconds * SLOW
+    while True:
+        peer, _ = _next(seconds)
+        if outcome(lambda peer=peer: len(peer.sock.recv(1, socket.MSG_PEEK))) == 1:
+            return peer
         peer.close()
         assert time.monotonic() < end, "no connection that is used"
 
@@ -211,6 +224,52 @@ def _():
                 "the acknowledgement",
             )
             _drop(peer, number % 3 == 0)
+
+
+def _lates(first, count, seconds=20):
+    """On which path each socket's message "late" comes, by the socket's port; reads from all connections until then."""
+    peers, paths = {first: 0}, {}
+    end = time.monotonic() + seconds * SLOW
+    while len(paths) < count:
+        assert time.monotonic() < end, f"{len(paths)} of {count} late messages within {seconds} s"
+        ready, _, _ = select.select([LISTENER[0], *(peer.sock for peer in peers)], [], [], 0.1)
+        if LISTENER[0] in ready:
+            peer, port = _next()
+            peers[peer] = port % 8
+        for peer, path in peers.items():
+            if peer.sock in ready:
+                peer.read()
+                assert not peer.ended, f"path {path} ended"
+            paths.update({head.sport: path for head, data in peer.got if data == b"late"})
+            peer.got.clear()
+    for peer in peers:
+        peer.close(reset=True)
+    return paths
+
+
+@CASES.case("a sender that waits while the two ends agree on paths sends on its new one", limit=120)
+def _():
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(_socket()) for _ in range(8)]
+        # The first message of each takes all the room that its socket has, and more than the peer's TCP takes unread.
+        for sock in socks:
+            sock.buffers(send=300_000)
+            sock.timeout(send=20 * SLOW)
+            sock.send(bytes(300_000), (LARGER6, PORT))
+            equal(outcome(lambda sock=sock: sock.send(b"late", (LARGER6, PORT), MSG_DONTWAIT)), "EAGAIN")
+        senders = [threading.Thread(target=sock.send, args=(b"late", (LARGER6, PORT))) for sock in socks]
+        for sender in senders:
+            sender.start()
+        peer = _accept_unread()
+        time.sleep(0.2 * SLOW)
+        assert all(sender.is_alive() for sender in senders), "somebody has not waited"
+        peer.send(wire.probe(1, npaths=8))
+        paths = _lates(peer, len(socks))
+        for sender in senders:
+            sender.join()
+        equal(sorted(paths), sorted(sock.port for sock in socks))
+        # One in eight may stay on path 0, by its port.
+        assert any(paths.values()), "all come on the path that was the right one when the call began"
 
 
 @CASES.case("restore", limit=60)
