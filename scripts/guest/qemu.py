@@ -68,6 +68,8 @@ def kernel_words(kernel, accel, cpus):
     words = ["console=ttyS0", "loglevel=5", "printk.devkmsg=on", "printk.time=1", "panic=1", "oops=panic"]
     # A busy machine delays the ticks that these checks of the timers count.
     words += ["no_timer_check", "tsc=reliable"]
+    # Nor does it always give a guest's processor time within 21 seconds.
+    words.append("rcupdate.rcu_cpu_stall_timeout=60")
     if accel == "tcg" and (khz := tsc.khz()):
         words.append(f"tsc_early_khz={khz}")
     if accel == "icount" and cpus == 1:

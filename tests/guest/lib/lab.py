@@ -76,6 +76,11 @@ def references_settle(module, count):
     eventually(lambda: references(module) == count, f"{module} has {references(module)} references, not {count}")
 
 
+def wait_until_it_waits(pid):
+    """Waits until a process sleeps in `sendmsg` or `recvmsg`."""
+    eventually(lambda: Path(f"/proc/{pid}/syscall").read_text().split()[0] in ("46", "47"), "the call waits")
+
+
 def has_link(name):
     """Whether the calling thread's namespace has an interface."""
     return name in [link for _, link in socket.if_nameindex()]

@@ -49,6 +49,11 @@ def becomes(device, state, seconds=g.SOON):
     return g.wait_for(lambda: device.show("state") == f"{state}\n", f"{device.disk} is not {state}", seconds)
 
 
+def connects(session="t"):
+    """How often the paths of a session were connected again."""
+    return sum(int(rnbd.read(f"{path}/stats/reconnects").split()[0]) for path in paths(session))
+
+
 # Seconds that requests of the Rust client wait for a path. C has no such thing.
 PATIENCE = 90
 

@@ -39,11 +39,11 @@ impl Control {
 }
 
 impl Worker {
-    /// Appends control messages that TCP and loopback refuse, or that nobody knows; with a cookie, not another one.
-    pub(super) fn odd_controls(&mut self, control: &mut Control, has_cookie: bool) {
+    /// Appends control messages that TCP and loopback refuse, or that nobody knows; where one has a meaning, no cookie.
+    pub(super) fn odd_controls(&mut self, control: &mut Control, zerocopy: bool) {
         for _ in 0..=self.rng.below(3) {
             let kind = match i32::try_from(self.rng.below(15)).unwrap_or(0) {
-                ZCOPY_COOKIE if has_cookie => 1,
+                ZCOPY_COOKIE if zerocopy => 1,
                 kind => kind,
             };
             let mut data = self.operation(kind);

@@ -129,10 +129,14 @@ impl Worker {
             controls,
             0,
         ];
-        for (field, chance) in [(0, 10), (2, 3), (4, 10)] {
+        for (field, chance) in [(0, 10), (4, 10)] {
             if words[field] != 0 && self.rng.permille(chance) {
                 words[field] = self.output(0);
             }
+        }
+        // Zeros that can be read would be vectors of no length.
+        if self.rng.permille(3) {
+            words[2] = self.nowhere();
         }
         self.memory.put_words(place::MSGHDR, &words);
         (words, names, controls)

@@ -43,7 +43,7 @@ impl Worker {
             .as_ref()
             .and_then(|out| out.lent)
             .map(|(cookie, _)| cookie);
-        let control = self.controls(cookie);
+        let control = self.controls(cookie, flags & ZEROCOPY != 0);
         let name = self.write_name(to);
         let count = self.vectors(header, len);
         self.write_msghdr(name, count, control);
@@ -187,13 +187,14 @@ impl Worker {
         (self.input(at).max(1), raw.len())
     }
 
-    fn controls(&mut self, cookie: Option<u32>) -> (usize, usize) {
+    /// Writes control messages; `zerocopy` says that a cookie has a meaning.
+    fn controls(&mut self, cookie: Option<u32>, zerocopy: bool) -> (usize, usize) {
         let mut control = Control::default();
         if let Some(cookie) = cookie {
             control.add(family::SOL_RDS, family::ZCOPY_COOKIE, &cookie.to_ne_bytes());
         }
         if self.rng.permille(if cookie.is_some() { 20 } else { 100 }) {
-            self.odd_controls(&mut control, cookie.is_some());
+            self.odd_controls(&mut control, zerocopy);
         }
         if control.bytes.is_empty() {
             return (0, 0);

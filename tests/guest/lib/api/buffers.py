@@ -108,8 +108,8 @@ def _():
         sock.set(socket.SO_SNDBUF, 4096, SOL_SOCKET)
         sock.send(bytes(4096), GONE)
         timer = threading.Timer(0.3, lambda: sock.set(CANCEL_SENT_TO, sin(*GONE)))
-        timer.start()
         start = time.monotonic()
+        timer.start()
         equal(sock.send(b"x", (lan.A, 9)), 1)
         assert time.monotonic() - start > 0.25
         timer.join()
@@ -142,7 +142,7 @@ def _interrupted_send(restart):
         os.write(writer, str(result).encode())
         os._exit(0)
     os.read(reader, 1)
-    time.sleep(0.5)
+    lab.wait_until_it_waits(child)
     os.kill(child, signal.SIGUSR1)
     time.sleep(0.3)
     sock.set(CANCEL_SENT_TO, sin(*GONE))
@@ -295,8 +295,8 @@ def _():
         two.recv()
         two.poll(select.POLLIN)
         timer = threading.Timer(0.3, lambda: one.send(b"x", two.address))
-        timer.start()
         start = time.monotonic()
+        timer.start()
         assert two.poll(select.POLLIN, 10), "poll did not wake"
         took = time.monotonic() - start
         assert 0.2 < took < (8 if ON_DEBUG else 3), f"it took {took:.2f} s"

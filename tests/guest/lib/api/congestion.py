@@ -209,7 +209,7 @@ def _():
             os.write(writer, str(outcome(lambda: jam.one.send(b"x", jam.two.address))).encode())
             os._exit(0)
         os.read(reader, 1)
-        time.sleep(0.5)
+        lab.wait_until_it_waits(child)
         os.kill(child, signal.SIGUSR1)
         equal(os.read(reader, 100), b"EINTR")
         os.waitpid(child, 0)
@@ -365,7 +365,7 @@ def _():
         with jam:
             one.send(b"to nobody", ("10.8.0.2", 9), MSG_DONTWAIT)
         # The link goes with the namespace, a little later.
-        eventually(lambda: not lab.has_link("b0"), "the link is gone", 60 if ON_C else 5)
+        eventually(lambda: not lab.has_link("b0"), "the link is gone", 60 if ON_C else 15)
 
 
 @CASES.case("flooding one receiver from several senders", c="the time-out is ignored")

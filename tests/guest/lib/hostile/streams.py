@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a peer may say on a connection that was accepted from it; R-45."""
 
+import fcntl
 import os
 import random
 import socket
+import struct
+import termios
 import time
 
 import snapshot
@@ -78,7 +81,14 @@ def _stopped(sock, peer):
     data = [bytes([number]) * 65536 for number in range(MIB // 65536 + 1)] + [b"early"]
     for piece in data:
         peer.message(piece, 4001, sock.port)
+    # Order is kept for what has arrived.
+    eventually(lambda: not unsent(peer.sock), "all is acknowledged")
     return data
+
+
+def unsent(sock):
+    """Bytes that a TCP socket has to send and that were not acknowledged."""
+    return struct.unpack("=i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
 
 
 def _heads(sock, count):
@@ -258,7 +268,10 @@ for length in (0, 1, 8191, 8193, 16384, MIB):
             peer.send(wire.header(0, length, 0, 0, wire.F_MAP) + b"\xff" * length)
             # It is not a map: dropped with its connection, or ignored.
             if not peer.dropped(1):
-                peer.alive()
+                try:
+                    peer.alive()
+                except AssertionError:
+                    assert peer.ended, "neither ended nor alive"
             equal(outcome(lambda: sock.send(b"x", (peer.address, 4001), MSG_DONTWAIT)), 1)
 
     CASES.case(f"R-45 a congestion map of {length} bytes says nothing")(_map)

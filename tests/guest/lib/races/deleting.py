@@ -44,7 +44,7 @@ class Writer(threading.Thread):
 
     def end(self):
         """Waits until the sizes are gone; what a write then said."""
-        self.join(g.SOON)
+        self.join(4 * g.SOON)
         self.over = True
         self.join()
         for file in self.files:
@@ -99,7 +99,7 @@ def address_of_a_link_that_goes():
         for binder in binders:
             binder.start()
         try:
-            deletions = flicker(latest, deleting, g.amount(8, 5, 60))
+            deletions = flicker(latest, deleting, results, g.amount(8, 5, 60))
         finally:
             over.set()
             for binder in binders:
@@ -112,10 +112,11 @@ def address_of_a_link_that_goes():
     g.check(len(results) >= 3, f"only {dict(results)}: the link was always there, or never")
 
 
-def flicker(latest, deleting, seconds):
-    """Makes links with an address and has them deleted, each sooner or later; the deletions."""
-    deletions, end = [], time.monotonic() + seconds
-    while time.monotonic() < end:
+def flicker(latest, deleting, results, seconds):
+    """Makes links with an address and has them deleted, each sooner or later, for some time and until there were at least
+    three results; the deletions."""
+    deletions, begin = [], time.monotonic()
+    while time.monotonic() < begin + seconds or (len(results) < 3 and time.monotonic() < begin + g.SOON):
         name = f"veth{len(deletions)}"
         netlink.add_veth(name, None, name, "two")
         latest[0] = socket.if_nametoindex(name)
