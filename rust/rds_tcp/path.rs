@@ -70,12 +70,10 @@ const DRAIN_STEPS: usize = 50;
 const CLOSE_MS: u16 = 5000;
 
 /// A peer that accepts a connection and has no place for it closes it unread, when its TCP has acknowledged what was in
-/// it. So path 0, on which each end speaks first, believes in acknowledgements when the peer has spoken, or has been
-/// silent for so many milliseconds without closing.
-const TRUST_MS: u32 = 1000;
-/// The same for a peer that has told how many paths it has, so that it answers the probe that comes first. Its silence
-/// means that the connection waits for the one before it to end; if path 0 believed it, another path could overtake.
-const TRUST_KNOWN_MS: u32 = 30_000;
+/// it; and one that is busy takes its time to accept it. So path 0, on which each end speaks first, believes in
+/// acknowledgements when the peer has spoken. One that has been silent for so many milliseconds without closing must be
+/// of a kind that does not speak.
+const TRUST_MS: u32 = 30_000;
 /// How often it is looked whether the time is over, in milliseconds.
 const TRUST_STEP_MS: u32 = 1000;
 
@@ -234,12 +232,8 @@ impl Inner {
         if path.index > 0 || self.heard.load(Relaxed) {
             return 0;
         }
-        let patience = match path.conn.paths_in_use() {
-            0 | 1 => TRUST_MS,
-            _ => TRUST_KNOWN_MS,
-        };
         let passed = time::jiffies().wrapping_sub(self.connected_at.load(Relaxed));
-        time::msecs_to_jiffies(patience).saturating_sub(passed)
+        time::msecs_to_jiffies(TRUST_MS).saturating_sub(passed)
     }
 
     /// Drops what TCP says that the peer has, if that can be believed; returns whether messages wait to be sent.
@@ -299,7 +293,8 @@ impl Inner {
                 path.kick(Event::Receive);
             }
         }
-        if path.index == 0 && path.conn.paths_in_use() == 0 {
+        if path.index == 0 {
+            // Even a peer that has nothing to say answers it, and is believed then.
             path.conn.probe(path);
         }
         Ok(())

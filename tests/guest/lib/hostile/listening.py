@@ -215,6 +215,8 @@ def _():
             outcome(lambda call=call: call.connect((HOST6, wire.PORT)))
             peer, _ = _accept(20)
             equal(peer.data(PORT, 10), b"%d" % number)
+            # A peer that says nothing is not believed to have read something.
+            peer.send(wire.probe(1))
             if number % 2:
                 call.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
             call.close()
