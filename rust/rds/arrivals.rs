@@ -8,19 +8,30 @@
 //! is, or when that is lost. Else messages of the other path would be taken for repeated ones of path 0, or would be
 //! delivered again.
 //!
+//! Nor does it send anything on it that has a number, as the peer would count it for the other path: only the
+//! congestion map and a probe, until the peer has answered, or has had the time to.
+//!
 //! C counterpart: `cp_next_rx_seq`.
 
-use crate::path::Path;
+use crate::{
+    path::Path,
+    worker::Event, //
+};
 use kernel::sync::{
     atomic::{
         Acquire,
         Atomic,
+        Full,
         Relaxed,
         Release, //
     },
     Arc, //
 };
+use weft::time;
 use weft_proto::rds::window;
+
+/// A peer that does not say for so many milliseconds how many paths it has is taken to have one.
+const STAND_IN_MS: u32 = 10_000;
 
 /// What a path expects.
 ///
@@ -34,6 +45,8 @@ pub(crate) struct Arrivals {
     stands_for: Atomic<u32>,
     /// For path 0: its own number, while it stands for another.
     set_aside: Atomic<u64>,
+    /// For path 0, while it stands for another: the peer has to be asked how many paths there are.
+    probe_due: Atomic<bool>,
 }
 
 impl Arrivals {
@@ -43,6 +56,7 @@ impl Arrivals {
             at_start: Atomic::new(0),
             stands_for: Atomic::new(0),
             set_aside: Atomic::new(0),
+            probe_due: Atomic::new(false),
         }
     }
 
@@ -118,6 +132,36 @@ impl Path {
         arrivals.set_expected(other.arrivals.expected());
         arrivals.begin();
         arrivals.stands_for.store(index, Release);
+    }
+
+    /// Whether the path stands for another as far as is known. Any context.
+    #[inline]
+    pub(crate) fn is_stand_in(&self) -> bool {
+        self.index == 0
+            && self.arrivals.stands_for() != 0
+            && (self.conn.paths_in_use() != 0
+                || self.time_up() < time::msecs_to_jiffies(STAND_IN_MS))
+    }
+
+    /// Has the probe sent that the path may send while it stands for another. Up to softirq.
+    pub fn probe_as_stand_in(self: &Arc<Self>) {
+        self.arrivals.probe_due.store(true, Release);
+        self.kick(Event::Send);
+    }
+
+    /// Whether that is to be sent.
+    pub(crate) fn owes_probe(&self) -> bool {
+        self.arrivals.probe_due.load(Acquire)
+    }
+
+    /// The same, asked once.
+    pub(crate) fn take_owed_probe(&self) -> bool {
+        self.owes_probe() && self.arrivals.probe_due.xchg(false, Full)
+    }
+
+    /// Whether what carries the path was opened for another one.
+    pub fn stands_for_another(&self) -> bool {
+        self.arrivals.stands_for() != 0
     }
 
     /// What carries path 0 is a connection of its own, whatever its port says. Up to softirq.

@@ -176,6 +176,8 @@ impl Path {
 
     /// The transport is connected: traffic can flow. Up to softirq.
     pub fn complete(self: &Arc<Self>) {
+        // ORDERING: The change of state makes it visible.
+        self.up_since.store(time::jiffies(), Relaxed);
         if !self.transition(PathState::Connecting, PathState::Up) {
             // Somebody dropped the path meanwhile; make sure that what was just connected is taken down.
             self.drop_path();
@@ -184,7 +186,6 @@ impl Path {
         self.reconnect.lock().connected();
         self.closed_by_peer.store(false, Relaxed);
         self.conn.note_up();
-        self.up_since.store(time::jiffies(), Relaxed);
         // The peer must not work with an old map: it is the first thing sent. Loopback has one map for both ends, and
         // maps take path 0 only, so that none can overtake a newer one.
         if self.conn.key.kind != Kind::Loop && self.index == 0 {
@@ -278,6 +279,11 @@ impl Path {
     /// The same for what carries the path now.
     pub(crate) fn own_time_to_tell(&self) -> Option<usize> {
         self.time_to_tell(self.up_since.load(Relaxed))
+    }
+
+    /// For how many jiffies the path has been up, if it is.
+    pub(crate) fn time_up(&self) -> usize {
+        time::jiffies().wrapping_sub(self.up_since.load(Relaxed))
     }
 
     /// Whether the two ends have agreed on fewer paths than would include this one. Any context.

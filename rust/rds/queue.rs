@@ -95,7 +95,13 @@ impl Path {
         })
     }
 
-    fn queue_control(self: &Arc<Self>, sport: u16, dport: u16) -> Result {
+    /// A message of the protocol itself, not queued. `ENOMEM`. Any context that `flags` allow.
+    pub(crate) fn control_message(
+        self: &Arc<Self>,
+        sport: u16,
+        dport: u16,
+        flags: kernel::alloc::Flags,
+    ) -> Result<Arc<Message>> {
         let mut extensions = [0; 16];
         if handshake::is_probe(sport, dport) || handshake::is_probe_reply(sport, dport) {
             handshake::write_probe(
@@ -110,18 +116,15 @@ impl Path {
             flags: 0,
             extensions,
         };
+        Message::new(self.clone(), None, envelope, Payload::EMPTY, None, flags)
+    }
+
+    fn queue_control(self: &Arc<Self>, sport: u16, dport: u16) -> Result {
         self.connect_if_down();
         if self.conn.peer_map.test(dport) || self.queue.lock().controls >= MOST_CONTROLS {
             return Err(ENOBUFS);
         }
-        let message = Message::new(
-            self.clone(),
-            None,
-            envelope,
-            Payload::EMPTY,
-            None,
-            GFP_ATOMIC,
-        )?;
+        let message = self.control_message(sport, dport, GFP_ATOMIC)?;
         if self.enqueue(&message, || true).is_err() {
             return Err(ENETUNREACH);
         }
@@ -163,7 +166,11 @@ impl Path {
     /// Whether anything waits to be sent.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.queue.lock().send.is_empty() || (self.index == 0 && self.conn.map_is_queued())
+        let map = self.index == 0 && self.conn.map_is_queued();
+        if self.is_stand_in() {
+            return map || self.owes_probe();
+        }
+        map || !self.queue.lock().send.is_empty()
     }
 
     /// The lowest number of a message that the peer may not have.

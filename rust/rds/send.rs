@@ -29,7 +29,9 @@ use weft_proto::rds::{
     counters::Core,
     wire::{
         FLAG_CONG_BITMAP,
-        HEADER_LEN, //
+        HEADER_LEN,
+        PORT_PING,
+        PORT_PROBE, //
     },
 };
 
@@ -83,6 +85,7 @@ impl Path {
             drop(xmit);
             smp_mb(kernel::sync::barrier::Full);
             match step {
+                Step::Sent if self.is_held_back() => return Outcome::Behind,
                 Step::NoMemory => return Outcome::NoMemory,
                 Step::Behind => return Outcome::Behind,
                 Step::Full | Step::Down => return Outcome::Done,
@@ -149,6 +152,9 @@ impl Path {
             trace::event::cong_send(|| (self.place(), self.conn.local_map.count()));
             return Ok(Some((map, false)));
         }
+        if self.is_stand_in() {
+            return self.stand_in_probe();
+        }
         let mut queue = self.queue.lock();
         let Some(entry) = queue.send.pop_front() else {
             return Ok(None);
@@ -168,6 +174,26 @@ impl Path {
             self.conn.rds.count(Core::SendAckRequired);
         }
         Ok(Some((message, more)))
+    }
+
+    /// Whether messages wait until it is known for which path the connection is.
+    fn is_held_back(&self) -> bool {
+        self.is_stand_in()
+            && !self.conn.map_is_queued()
+            && !self.owes_probe()
+            && !self.queue.lock().send.is_empty()
+    }
+
+    /// The probe that path 0 sends while it stands for another path, if it is due. Its number, 0, is before all others.
+    fn stand_in_probe(self: &Arc<Self>) -> Result<Option<(Arc<Message>, bool)>> {
+        if !self.take_owed_probe() {
+            return Ok(None);
+        }
+        let probe = self.control_message(PORT_PROBE, PORT_PING, GFP_KERNEL);
+        if probe.is_err() {
+            self.probe_as_stand_in();
+        }
+        Ok(Some((probe?, false)))
     }
 
     /// A message with the own congestion map.

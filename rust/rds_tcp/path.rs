@@ -132,11 +132,13 @@ pub(crate) struct TcpPath(Arc<Inner>);
 
 impl TcpPath {
     pub(crate) fn new(shared: &Arc<Shared>) -> Result<Arc<Self>> {
+        // Room for one: its data may be acknowledged, so that it must not be refused for lack of memory.
+        let parked = KVec::with_capacity(1, GFP_KERNEL)?;
         let inner = Arc::pin_init(
             pin_init!(Inner {
                 shared: shared.clone(),
                 socket <- new_mutex!(Slot { attached: None, closed: false }, "rds_tcp_socket"),
-                parked <- new_mutex!(KVec::new(), "rds_tcp_parked"),
+                parked <- new_mutex!(parked, "rds_tcp_parked"),
                 rx <- new_spinlock_bh!(Rx::default(), "rds_tcp_rx"),
                 ends <- new_spinlock_bh!(None, "rds_tcp_ends"),
                 drained <- weft::new_wait_queue!("rds_tcp_drained"),
@@ -293,8 +295,10 @@ impl Inner {
                 path.kick(Event::Receive);
             }
         }
-        if path.index == 0 {
-            // Even a peer that has nothing to say answers it, and is believed then.
+        // Even a peer that has nothing to say answers it, and is believed then.
+        if path.stands_for_another() {
+            path.probe_as_stand_in();
+        } else if path.index == 0 {
             path.conn.probe(path);
         }
         Ok(())

@@ -123,6 +123,22 @@ for how, reset in (("closed", False), ("reset", True)):
     CASES.case(f"it waits even if that path is {how}", c="it overtakes")(_check)
 
 
+@CASES.case("nothing that has a number is sent on a connection that may be another path's", c="everything is")
+def _():
+    with sink() as sock:
+        with Peer(path=4) as stranger:
+            head, _ = stranger.wait_for(lambda h: (h.sport, h.dport) == (wire.PROBE_PORT, 0), "the probe")
+            equal(head.seq, 0)
+            sock.send(b"first", (stranger.address, 4001))
+            time.sleep(0.5 * SLOW)
+            stranger.read()
+            equal([head for head, _ in stranger.got if head.flags != wire.F_MAP], [])
+            stranger.send(wire.probe(1, 8, reply=True))
+            assert stranger.dropped(), "the connection of path 4 stays that of path 0"
+        with Peer(stranger.address) as first:
+            equal(first.data(4001, 20), b"first")
+
+
 @CASES.case("headers and messages that are cut by the end of the connection")
 def _():
     with sink() as sock:
