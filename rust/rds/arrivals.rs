@@ -165,8 +165,10 @@ impl Path {
     }
 
     /// What carries path 0 is a connection of its own, whatever its port says. Up to softirq.
-    pub(crate) fn stands_for_itself(&self) {
+    pub(crate) fn stands_for_itself(self: &Arc<Self>) {
         self.arrivals.stand_for_itself(None);
+        // What was held back can go.
+        self.kick(Event::Send);
     }
 
     /// What carries path 0 turned out to be the connection of another path. Up to softirq.

@@ -128,16 +128,22 @@ impl CongMap {
     }
 
     /// Takes over a map that a peer sent; returns the mask of ports (modulo 64) that became free. Up to softirq.
-    pub fn replace(&self, bytes: &[u8]) -> u64 {
+    ///
+    /// If the map may be `stale`, ports that are free now stay free.
+    pub fn replace(&self, bytes: &[u8], stale: bool) -> u64 {
         let _changing = self.conns.lock();
         let mut freed = 0;
         for (word, bytes) in self.words.iter().zip(bytes.chunks_exact(8)) {
             let Ok(bytes) = <[u8; 8]>::try_from(bytes) else {
                 continue;
             };
-            let new = cong::word_from_bytes(bytes);
             // ORDERING: Only changed under `conns`.
-            freed |= cong::newly_uncongested(word.load(Relaxed), new);
+            let old = word.load(Relaxed);
+            let mut new = cong::word_from_bytes(bytes);
+            if stale {
+                new &= old;
+            }
+            freed |= cong::newly_uncongested(old, new);
             word.store(new, Release);
         }
         freed

@@ -264,7 +264,7 @@ impl Path {
     }
 
     /// Whether the transport holds something that has arrived and could not be taken.
-    pub(crate) fn is_receiver_stopped(&self) -> bool {
+    pub fn is_receiver_stopped(&self) -> bool {
         self.receiver_stopped.load(Acquire)
     }
 

@@ -171,9 +171,13 @@ fn way_back(path: &Arc<Path>) -> Option<Arc<Path>> {
 }
 
 /// Takes over the congestion map of a peer. Up to softirq.
-pub fn congestion_map(path: &Arc<Path>, bytes: &[u8]) {
+///
+/// C sends maps on any path. One that had to wait on a path other than 0 may be older than what came on another path
+/// meanwhile. To take its ports for congested could mean to wait for ever, as the peer has told already that they are
+/// free; the other mistake costs little.
+pub fn congestion_map(path: &Arc<Path>, bytes: &[u8], has_waited: bool) {
     let conn = &path.conn;
-    let freed = conn.peer_map.replace(bytes);
+    let freed = conn.peer_map.replace(bytes, has_waited && path.index > 0);
     trace::event::cong_receive(|| {
         let ports = bytes.iter().map(|byte| byte.count_ones()).sum();
         (path.place(), ports)

@@ -44,6 +44,8 @@ pub enum Outcome {
     Busy,
     /// Path 0 has to deliver something before.
     Behind,
+    /// It is not known yet for which path the peer has opened the connection.
+    HeldBack,
     /// The turn was long enough, there is more.
     More,
     /// Memory ran out.
@@ -85,7 +87,7 @@ impl Path {
             drop(xmit);
             smp_mb(kernel::sync::barrier::Full);
             match step {
-                Step::Sent if self.is_held_back() => return Outcome::Behind,
+                Step::Sent if self.is_held_back() => return Outcome::HeldBack,
                 Step::NoMemory => return Outcome::NoMemory,
                 Step::Behind => return Outcome::Behind,
                 Step::Full | Step::Down => return Outcome::Done,

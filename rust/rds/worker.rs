@@ -125,6 +125,9 @@ impl Reconnect {
 /// Milliseconds after which a message for an overloaded socket is offered to it again.
 const OVERLOAD_PAUSE_MS: u32 = 20;
 
+/// Milliseconds after which it is looked again whether a peer has had the time to say how many paths it has.
+const HELD_BACK_PAUSE_MS: u32 = 50;
+
 /// Jiffies after which a sender or receiver without memory tries again.
 const MEMORY_PAUSE: usize = 2;
 
@@ -317,6 +320,10 @@ impl Path {
                 self.kick(Event::Send);
             }
             Outcome::Busy | Outcome::Behind => self.kick_after(Event::Send, 1),
+            // The answer ends it; this is for a peer that gives none.
+            Outcome::HeldBack => {
+                self.kick_after(Event::Send, time::msecs_to_jiffies(HELD_BACK_PAUSE_MS));
+            }
             Outcome::Done => {}
         }
     }

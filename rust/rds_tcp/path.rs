@@ -360,6 +360,9 @@ impl Inner {
         if matches!(result, Err(EPROTO)) && path.is_up() {
             path.drop_path();
         }
+        if result.is_ok() && path.is_receiver_stopped() {
+            self.rx.lock().note_all_read();
+        }
         path.set_receiver_stopped(matches!(result, Err(ENOMEM | EBUSY)));
         result
     }

@@ -64,6 +64,8 @@ pub(crate) struct Rx {
     trace: Trace,
     /// A message whose socket had no room for it; nothing is read before it is delivered.
     pending: Option<recv::Arrival>,
+    /// A message was given back, and what came behind it was not all read yet.
+    has_waited: bool,
     /// The peer broke the protocol: nothing more of this connection is read.
     refused: bool,
     /// What is left is delivered now, whoever would have to wait for what.
@@ -89,6 +91,11 @@ impl Rx {
     /// Whether the peer broke the protocol.
     pub(crate) fn is_refused(&self) -> bool {
         self.refused
+    }
+
+    /// All that has come is read.
+    pub(crate) fn note_all_read(&mut self) {
+        self.has_waited = false;
     }
 
     /// Whether a message waits to be delivered.
@@ -231,7 +238,7 @@ impl Rx {
         if header.is_congestion_map() {
             if let Data::Inline(bytes) = &data {
                 if bytes.len() == CONG_MAP_BYTES {
-                    recv::congestion_map(path, bytes);
+                    recv::congestion_map(path, bytes, self.has_waited);
                 }
             }
             return Ok(());
@@ -263,6 +270,7 @@ impl Rx {
     fn keep_pending(&mut self, result: Result<(), recv::Arrival>) -> Result {
         result.map_err(|arrival| {
             self.pending = Some(arrival);
+            self.has_waited = true;
             EBUSY
         })
     }

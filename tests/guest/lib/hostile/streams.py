@@ -108,6 +108,22 @@ def _():
             equal(empty.recv().data, b"late")
 
 
+@CASES.case("a congestion map that had to wait with it says of no port that it is congested", c="it overtakes")
+def _():
+    with sink(receive=10000) as full, sink() as empty, Peer() as first:
+        data = _stopped(full, first)
+        with Peer(first.address, path=1) as second, Peer(first.address, path=2) as third:
+            second.message(b"late", 4001, empty.port)
+            second.send(wire.header(0, wire.MAP, 0, 0, wire.F_MAP) + b"\xff" * wire.MAP)
+            time.sleep(0.5 * SLOW)
+            third.send(wire.header(0, wire.MAP, 0, 0, wire.F_MAP) + bytes(wire.MAP))
+            time.sleep(0.5 * SLOW)
+            equal(_heads(full, len(data)), [piece[:5] for piece in data])
+            equal(empty.recv().data, b"late")
+            time.sleep(0.5 * SLOW)
+            equal(outcome(lambda: empty.send(b"x", (first.address, 4001), MSG_DONTWAIT)), 1)
+
+
 for how, reset in (("closed", False), ("reset", True)):
 
     def _check(reset=reset):
