@@ -66,6 +66,9 @@ class Transcript:
         if case := self._verdicts.feed(text):
             shown = f"{side.lower()}/{case.name}" if side else case.name
             self.cases[name].append(Case(shown, case.result, case.reason))
+        if text.startswith("trace: "):
+            # Too much to show; the log has it.
+            return
         if not case or case.result != PASS:
             self.output[name].append(f"{side}: {text}" if side else text)
 

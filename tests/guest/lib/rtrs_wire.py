@@ -25,6 +25,8 @@ OpenRsp = namedtuple(
     "cache rest",
 )
 
+Io = namedtuple("Io", "device op flags sector size prio")
+
 
 def connect(path, session, cid=0, cid_num=1, **fields):
     """Private data of a connection request."""
@@ -135,6 +137,12 @@ def read_open_response(data):
 def close_device(number):
     """Is done with a device."""
     return struct.pack("<HHI", CLOSE, 0, number)
+
+
+def read_io(data):
+    """What a device is asked to do."""
+    _, _, device, sector, op, size, prio, _ = struct.unpack("<HHIQIIH6s", data)
+    return Io(device, op & 0xFF, op >> 8, sector, size, prio)
 
 
 def io(device, op, sector=0, size=0, flags=0, prio=0):

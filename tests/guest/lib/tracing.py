@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Trace events of RDS, read through tracefs."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -51,6 +52,8 @@ REASONS = {
     "parked": "drop_conn_parked",
 }
 COUNTERS = sorted(set(REASONS.values()))
+# How many of the last events are shown of what went wrong.
+SHOWN = 2000
 
 
 def mount():
@@ -58,6 +61,25 @@ def mount():
     if not (ROOT / "events").exists():
         g.run("mount", "-t", "tracefs", "tracefs", str(ROOT))
     (ROOT / "buffer_size_kb").write_text("4096")
+
+
+@contextlib.contextmanager
+def shown_if_it_fails():
+    """Keeps the events of RDS, and prints the last ones in lines `trace: ...` if something is raised."""
+    mount()
+    (ROOT / "trace").write_text("")
+    (RDS / "enable").write_text("1")
+    try:
+        yield
+    except g.Skip:
+        raise
+    except Exception:
+        (RDS / "enable").write_text("0")
+        for line in (ROOT / "trace").read_text().splitlines()[-SHOWN:]:
+            print(f"trace: {line.strip()}")
+        raise
+    finally:
+        (RDS / "enable").write_text("0")
 
 
 def inode(namespace):
