@@ -14,7 +14,10 @@
 //! is gone. What it waits for is what the tasks do: a module cancels its tasks before it drops the queue. As with every
 //! registration of the kernel crate, a queue must not be forgotten by a module that is unloaded.
 
-use crate::bindings;
+use crate::{
+    bindings,
+    time, //
+};
 use core::{
     marker::PhantomData,
     mem::ManuallyDrop,
@@ -26,7 +29,8 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
-            Full, //
+            Full,
+            Relaxed, //
         },
         Arc,
         Completion,
@@ -168,6 +172,15 @@ impl QueueHold {
     #[inline]
     pub fn as_raw(&self) -> *mut bindings::workqueue_struct {
         self.0 .0.queue.as_ptr()
+    }
+}
+
+impl Clone for QueueHold {
+    fn clone(&self) -> Self {
+        // INVARIANT: One more user is counted. As long as this one is, the queue is not destroyed, closed or not.
+        // ORDERING: None is needed to count more where there is one.
+        self.0 .0.users.fetch_add(1, Relaxed);
+        Self(self.0.clone())
     }
 }
 
@@ -317,6 +330,22 @@ impl<T: TaskItem<ID>, const ID: u64> Task<T, ID> {
             // It was pending already and has its reference and its count.
             drop(ManuallyDrop::into_inner(reference));
             task.queue.0.leave();
+            if task.left() > delay {
+                Self::reschedule(object, delay);
+            }
+        }
+    }
+
+    /// Jiffies until a task that waits for its time begins to run; 0 for one that is about to, or not scheduled. A hint.
+    fn left(&self) -> usize {
+        // SAFETY: The work is initialised. Its timer may be changed at the same time, which makes the value old.
+        let expires = unsafe { (&raw const (*self.work.get()).timer.expires).read_volatile() };
+        let left = expires.wrapping_sub(time::jiffies());
+        // The counter wraps: what seems more than half of it is in the past.
+        if left > usize::MAX / 2 {
+            0
+        } else {
+            left
         }
     }
 

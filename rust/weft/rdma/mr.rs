@@ -62,7 +62,8 @@ use core::{
 use kernel::{
     error::{
         code::EBUSY,
-        from_err_ptr, //
+        from_err_ptr,
+        to_result, //
     },
     ffi,
     prelude::*,
@@ -342,7 +343,8 @@ impl<M: Mapped> Mr<M> {
 
     /// Deregisters the region for good and takes the memory out, whatever its state. Sleeps.
     ///
-    /// `EBUSY` if `proof` does not show that the last chain that uses the region is over, or somebody else is at it.
+    /// `EBUSY` if `proof` does not show that the last chain that uses the region is over, or somebody else is at it. `EIO`
+    /// if the device does not do it: then it may still use the memory.
     pub fn revoke(&self, proof: &impl Proof) -> Result<Option<M>> {
         let state = self.cell.state();
         if state == DEAD {
@@ -356,23 +358,30 @@ impl<M: Mapped> Mr<M> {
             return Err(EBUSY);
         }
         // SAFETY: We hold it, and no work request that names it is left.
-        unsafe { self.deregister() };
+        if unsafe { self.deregister() }.is_err() {
+            self.cell.release(POISONED);
+            return Err(EIO);
+        }
         // SAFETY: By the type invariants we are the one to access it, and hardware has no access any more.
         let memory = unsafe { (*self.memory.get()).take() };
         self.cell.release(DEAD);
         Ok(memory)
     }
 
+    /// Gives the region back to the device, unless that was done. On an error the device still has it, with the memory.
+    ///
     /// # Safety
     ///
     /// To be called by whoever holds the region, when all chains that use it are over.
-    unsafe fn deregister(&self) {
+    unsafe fn deregister(&self) -> Result {
         // SAFETY: The caller holds it.
-        let raw = unsafe { core::mem::replace(&mut *self.raw.get(), ptr::null_mut()) };
+        let raw = unsafe { &mut *self.raw.get() };
         if !raw.is_null() {
             // SAFETY: By the type invariants it is ours.
-            unsafe { bindings::ib_dereg_mr_user(raw, ptr::null_mut()) };
+            to_result(unsafe { bindings::ib_dereg_mr_user(*raw, ptr::null_mut()) })?;
+            *raw = ptr::null_mut();
         }
+        Ok(())
     }
 }
 
@@ -380,6 +389,12 @@ impl<M: Mapped> Drop for Mr<M> {
     fn drop(&mut self) {
         // SAFETY: We have the only reference. The chains that use it are over, as they keep their owner, in which the
         // region was. The memory is dropped after this.
-        unsafe { self.deregister() };
+        if unsafe { self.deregister() }.is_err() {
+            pr_err!(
+                "{}: a memory region is not given back, its memory is lost\n",
+                self.pd.device().name()
+            );
+            core::mem::forget((self.memory.get_mut().take(), self.pd.clone()));
+        }
     }
 }

@@ -136,8 +136,8 @@ pub enum PostError {
     Full,
     /// The queue pair was shut down, or does not work any more.
     Closed,
-    /// Some work requests of the chain were posted and the others could not be: the queue pair must be shut down, and
-    /// its owner is released then.
+    /// Some work requests of the chain were posted and the others could not be, or what is lent could not be taken back:
+    /// the queue pair must be shut down, and the owner is released then. Nobody else is told of it.
     Broken,
     /// The chain could not be built or posted. Nothing has changed.
     Failed(Error),

@@ -34,7 +34,6 @@ pub trait Watcher: Send + Sync + 'static {
 struct Entry {
     /// Increases with each registration, so that a walk over the watchers can go on after the lock was dropped.
     id: u64,
-    watcher: Arc<dyn Watcher>,
     calls: Arc<Calls>,
 }
 
@@ -42,17 +41,19 @@ impl Clone for Entry {
     fn clone(&self) -> Self {
         Self {
             id: self.id,
-            watcher: self.watcher.clone(),
             calls: self.calls.clone(),
         }
     }
 }
 
-/// Is held while a watcher is called; whether it still may be.
+/// Whom to call, until the registration ends; locked during a call.
+///
+/// Nobody takes the watcher out of the lock but [`Watch`]: it is code of a module that may be unloaded afterwards, its
+/// drop as well as its calls.
 #[pin_data]
 struct Calls {
     #[pin]
-    alive: Mutex<bool>,
+    watcher: Mutex<Option<Arc<dyn Watcher>>>,
 }
 
 /// The devices and the watchers there are.
@@ -126,9 +127,9 @@ fn tell(call: impl Fn(&dyn Watcher)) {
             return;
         };
         last = entry.id;
-        let alive = entry.calls.alive.lock();
-        if *alive {
-            call(&*entry.watcher);
+        let watcher = entry.calls.watcher.lock();
+        if let Some(watcher) = &*watcher {
+            call(&**watcher);
         }
     }
 }
@@ -146,15 +147,15 @@ impl Watch {
     /// Registers `watcher`, and tells it of the devices that are there before it returns. Sleeps.
     pub fn register(watcher: Arc<dyn Watcher>) -> Result<Self> {
         let calls = Arc::pin_init(
-            pin_init!(Calls { alive <- new_mutex!(true, "Watch::calls") }),
+            pin_init!(Calls { watcher <- new_mutex!(Some(watcher), "Watch::calls") }),
             GFP_KERNEL,
         )?;
         let this = {
             // Held until all devices that are there were told of, so that none of them can be said to go before.
-            let _first = calls.alive.lock();
-            let (this, devices) = Self::enlist(watcher.clone(), &calls)?;
+            let watcher = calls.watcher.lock();
+            let (this, devices) = Self::enlist(&calls)?;
             for device in &devices {
-                watcher.arrived(device);
+                watcher.iter().for_each(|watcher| watcher.arrived(device));
             }
             this
         };
@@ -162,7 +163,7 @@ impl Watch {
     }
 
     /// Adds a watcher; the devices that will not be told of otherwise.
-    fn enlist(watcher: Arc<dyn Watcher>, calls: &Arc<Calls>) -> Result<(Self, KVec<Arc<Device>>)> {
+    fn enlist(calls: &Arc<Calls>) -> Result<(Self, KVec<Arc<Device>>)> {
         let mut registry = REGISTRY.lock();
         let mut devices = KVec::with_capacity(registry.devices.len(), GFP_KERNEL)?;
         for device in &registry.devices {
@@ -171,7 +172,6 @@ impl Watch {
         let id = registry.next_id;
         let entry = Entry {
             id,
-            watcher,
             calls: calls.clone(),
         };
         registry.watchers.push(entry, GFP_KERNEL)?;
@@ -184,7 +184,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let taken = take_out(&mut REGISTRY.lock().watchers, |at| at.id == self.id);
-        *self.calls.alive.lock() = false;
-        drop(taken);
+        let watcher = self.calls.watcher.lock().take();
+        drop((taken, watcher));
     }
 }

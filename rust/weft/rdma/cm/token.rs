@@ -30,6 +30,7 @@ use kernel::{
     },
     types::NotThreadSafe, //
 };
+use weft::workqueue::QueueHold;
 
 /// Room for data in the messages of the connection manager, in bytes: `IB_CM_REQ_PRIVATE_DATA_SIZE` and so on.
 const MOST_REQUEST_DATA: usize = 92;
@@ -282,6 +283,11 @@ impl IdQp {
     /// The C structure; valid as long as `self`.
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_qp {
         self.qp.as_ptr()
+    }
+
+    /// Keeps the module that the handler of the id is in.
+    pub(crate) fn hold(&self) -> QueueHold {
+        self.id.0.hold.clone()
     }
 
     /// Tells the connection manager that a message of the peer was received before its last message about the

@@ -122,14 +122,16 @@ impl<'o> Pledge<'o> {
 
     /// After [`Self::commit`]: the chain was not posted after all.
     ///
-    /// If somebody else holds the cell by now, it stays as it is: in use by a chain with that number, which there will
-    /// be.
+    /// False if somebody else holds the cell just now: then it stays as it is, in use by a chain with that number, so
+    /// there must be none.
     #[cold]
-    pub(crate) fn revert(&self) {
-        if self.cell.hold(self.to) {
+    pub(crate) fn revert(&self) -> bool {
+        let held = self.cell.hold(self.to);
+        if held {
             self.cell.set_user(self.before.0, self.before.1);
             self.cell.release(self.from);
         }
+        held
     }
 
     /// Instead of [`Self::commit`]: the chain is not posted.

@@ -11,6 +11,12 @@
 //! * The message itself lies in the completion queue for that long. Then the registration that it is about was ended by
 //!   a work request of this side meanwhile. So a region notes under which keys that happened, and believes no message
 //!   about these any more.
+//!
+//! The latter relies on the device for one thing: that it refuses to invalidate a key twice, as the InfiniBand
+//! specification says. Soft-RoCE does not. There a peer can send two such messages for one registration; if the second
+//! one lies in the completion queue while the region goes through all keys, by work requests whose completions come
+//! through another queue, it is believed wrongly. Who handles the completions of a region's work requests and the
+//! messages in one queue, as the users here do, is safe: the second message is handled before the next key is used up.
 
 use crate::pd::Pd;
 use core::marker::PhantomData;

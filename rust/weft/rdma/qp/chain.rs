@@ -357,10 +357,26 @@ impl<'o> Chain<'o> {
         self.committed = true;
     }
 
-    /// After [`Self::commit`]: nothing was posted.
+    /// After [`Self::commit`]: nothing was posted. False if something that is lent still says that it was.
+    ///
+    /// To be called before another chain can get the same number.
     #[cold]
-    pub(super) fn revert(&mut self) {
-        self.pledges().for_each(Pledge::revert);
+    pub(super) fn revert(&mut self) -> bool {
+        self.pledges().fold(true, |all, pledge| pledge.revert() && all)
+    }
+
+    /// Instead of [`Self::commit`]: the chain is not posted, and its owner may go.
+    #[cold]
+    pub(super) fn cancel(&mut self) {
+        self.pledges().for_each(Pledge::cancel);
+        self.forget();
+    }
+
+    /// Does not look at what is lent any more: the owner may go.
+    #[cold]
+    pub(super) fn forget(&mut self) {
+        // INVARIANT: None of them.
+        self.pledge_count = 0;
     }
 
     #[inline]

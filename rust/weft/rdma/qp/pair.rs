@@ -100,8 +100,9 @@ impl QueuePair {
         build: impl for<'o> FnOnce(&'o T, &mut Chain<'o>) -> Result,
     ) -> Result<(), PostError> {
         let raw = self.working()?;
-        // SAFETY: `owner` is kept until the chain is dropped or, if it is posted, over. In that time nobody has a
-        // mutable reference, since an `Arc` gives shared ones only.
+        // SAFETY: `owner` is kept until the chain is over if it is posted, and else until the chain has forgotten it,
+        // or, if `build` fails, is dropped: it is declared later. In that time nobody has a mutable reference, since an
+        // `Arc` gives shared ones only.
         let borrow = unsafe { &*Arc::as_ptr(&owner) };
         let mut chain = Chain::new(self);
         build(borrow, &mut chain).map_err(PostError::Failed)?;

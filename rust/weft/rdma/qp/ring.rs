@@ -186,7 +186,16 @@ impl Ring {
         let report = signal == Signal::Always;
         let mut state = self.state.lock();
         let before = state.unsignalled;
-        let (seq, slot, signalled) = self.admit(&mut state, wrs, report)?;
+        let admitted = self.admit(&mut state, wrs, report);
+        let (seq, slot, signalled) = match admitted {
+            Ok(place) => place,
+            Err(error) => {
+                drop(state);
+                // Before the owner is dropped, in which what is lent may be.
+                chain.cancel();
+                return Err(error);
+            }
+        };
         // SAFETY: By the type invariants the slot was free, as there was room, and we hold the lock. It has no owner
         // that would be to drop.
         unsafe { slot.entry.get().write(Entry::new(owner, seq, wrs, report)) };
@@ -200,8 +209,9 @@ impl Ring {
             return Ok(());
         }
         let error = Error::from_errno(ret);
-        if chain.before(bad) > 0 {
-            // Some of it is in the queue. Its owner stays until the queue is drained; more of the same would not help.
+        if chain.before(bad) > 0 || !chain.revert() {
+            // Some of it is in the queue, or somebody looks at what is lent and saw that this chain uses it: no other
+            // may have its number. Its owner stays until the queue is drained; more of the same would not help.
             state.closed = true;
             return Err(PostError::Broken);
         }
@@ -209,7 +219,7 @@ impl Ring {
         // SAFETY: The slot was not posted, so it is free, and we hold the lock.
         let owner = unsafe { (*slot.entry.get()).owner.take() };
         drop(state);
-        chain.revert();
+        chain.forget();
         drop(owner);
         Err(PostError::Failed(error))
     }
