@@ -26,12 +26,12 @@ use zerocopy::IntoBytes;
 impl Device {
     /// Has the server open the device. Sleeps. From `Ok` on the server is to be told when it is not used any more.
     pub(crate) fn open(&self) -> Result<Offer> {
-        let life = self.rtrs.life();
+        let (life, losses) = (self.rtrs.life(), self.inner.lock().losses);
         let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
         let answer = admin::open(&self.rtrs, path, self.access).inspect_err(|error| {
             pr_err!("{}: the server does not open it: {:?}\n", self, error);
         })?;
-        self.opened(answer.as_bytes(), life).inspect_err(|_| {
+        self.opened(answer.as_bytes(), life, losses).inspect_err(|_| {
             // The server thinks that all is well.
             self.close(answer.fields().device_id, life);
         })
@@ -45,8 +45,8 @@ impl Device {
         }
     }
 
-    /// Acts upon the server's answer, given in this life of the session.
-    fn opened(&self, answer: &[u8], life: u32) -> Result<Offer> {
+    /// Acts upon the server's answer, given in this life of the session, to what was asked after so many `losses`.
+    fn opened(&self, answer: &[u8], life: u32, losses: u32) -> Result<Offer> {
         let refused = |why| {
             pr_err!("{}: refused: {}\n", self, Plain(why));
             EINVAL
@@ -60,8 +60,9 @@ impl Device {
             Err(State::Mapped) => State::Mapped,
             Err(_) => return Err(ENOENT),
         };
-        if self.rtrs.life() != life {
+        if self.rtrs.life() != life || inner.losses != losses {
             // The answer came from before the session went down: the number in it may mean another device by now.
+            // Where that is not known yet, it will be told, and finds the device open.
             return Err(ECONNRESET);
         }
         if let Some(old) = &inner.offer {
@@ -94,13 +95,13 @@ impl Device {
         inner.state == State::Disconnected && inner.tried_in != life
     }
 
-    /// Opens the device on the server again. If that fails requests fail from now on, until a user tries again.
+    /// Opens the device on the server again. If that fails requests fail for as long as the session is up, until a user
+    /// tries again. If it is lost once more they wait as before, for it to come back and the device to be tried again.
     pub(crate) fn remap_after_reconnect(&self, life: u32) {
         self.inner.lock().tried_in = life;
         if let Err(error) = self.open() {
-            let inner = self.inner.lock();
-            if inner.state == State::Disconnected {
-                self.target.clear();
+            // Its target stays that of an earlier life, for which requests are sent back: see `queue::again`.
+            if self.state() == State::Disconnected {
                 pr_err!(
                     "{}: stays closed: {:?}; write 1 to remap_device to try again\n",
                     self,

@@ -24,9 +24,12 @@ use kernel::{
         Arc, //
     }, //
 };
-use weft::workqueue::{
-    Task,
-    TaskItem, //
+use weft::{
+    mm::noio,
+    workqueue::{
+        Task,
+        TaskItem, //
+    }, //
 };
 
 /// Task that tells the user what happened.
@@ -96,7 +99,8 @@ impl Board {
 
 impl TaskItem<EVENTS> for Session {
     fn run(this: Arc<Self>) {
-        this.tell_news();
+        // Requests wait for what happens here, so nothing here may wait for requests to free memory.
+        noio::scope(|| this.tell_news());
     }
 }
 

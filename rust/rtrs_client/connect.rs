@@ -226,10 +226,12 @@ impl Setup<'_> {
         self.pd.as_ref().ok_or(ENODEV)
     }
 
-    /// Segments that a memory region can have here.
+    /// Segments of a page that memory may have here. A region has one page more: memory that does not begin with one
+    /// also has a part of the last.
     fn segments(&self) -> Result<u16> {
         let most = self.pd()?.device().limits().max_fast_reg_pages;
-        Ok(u16::try_from(most).unwrap_or(u16::MAX).min(MOST_SEGMENTS))
+        let most = u16::try_from(most.saturating_sub(1)).unwrap_or(u16::MAX);
+        Ok(most.min(MOST_SEGMENTS))
     }
 
     /// Makes the queue pair of a connection, and looks for the route.

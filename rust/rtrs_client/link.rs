@@ -306,6 +306,7 @@ impl Link {
             return Err((EINVAL, job));
         };
         let way = Way {
+            core: &self.core,
             line,
             cid,
             geometry: &accepted.geometry,

@@ -16,6 +16,7 @@ use kernel::{
     sync::Arc, //
 };
 use weft::{
+    mm::noio,
     new_spinlock_bh,
     sync::bh::SpinLockBh,
     time::{
@@ -92,7 +93,7 @@ impl Parking {
 
 impl TaskItem<PARKED> for Session {
     fn run(this: Arc<Self>) {
-        this.serve_parked();
+        noio::scope(|| this.serve_parked());
     }
 }
 

@@ -110,6 +110,8 @@ impl Path {
     /// Sets up a link and lets requests onto it.
     fn establish(self: &Arc<Self>) -> Result {
         let mut place = self.link.lock();
+        // A user who wants the path back may be faster than the recovery from the link that broke.
+        self.end_link(&mut place);
         let (serial, first) = self.next_link();
         let result =
             connect::connect(self, serial, first).and_then(|link| self.come_up(&mut place, link));
@@ -137,9 +139,17 @@ impl Path {
         Ok(())
     }
 
-    /// Takes the link down: stops requests, hangs up, waits for the device, moves the requests elsewhere. Sleeps.
+    /// Takes the link down, unless it is up: then it is not the one that broke. Sleeps.
     fn take_down(self: &Arc<Self>) {
         let mut place = self.link.lock();
+        if !self.is_connected() {
+            self.end_link(&mut place);
+        }
+    }
+
+    /// Ends the link in the path's place: stops requests, hangs up, waits for the device, moves the requests elsewhere.
+    /// Sleeps.
+    fn end_link(self: &Arc<Self>, place: &mut Option<Arc<Link>>) {
         let Some(link) = place.take() else { return };
         Task::<Self, WATCH>::cancel_sync(self);
         // No request can start on the link from here on.
@@ -249,7 +259,8 @@ impl Path {
         }
         let over = || {
             let status = self.status.lock();
-            status.rounds != before || status.state == ClientState::Closed
+            status.rounds != before
+                || matches!(status.state, ClientState::Closed | ClientState::Dead)
         };
         match self.changed.wait(Mode::Killable, MAX_TIMEOUT, over) {
             WaitResult::Signal(error) => Err(error),

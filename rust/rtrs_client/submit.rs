@@ -17,7 +17,8 @@ use kernel::{
     error::code::{
         EAGAIN,
         ECONNABORTED,
-        EMSGSIZE, //
+        EMSGSIZE,
+        ENOMEM, //
     },
     prelude::*,
     sync::{
@@ -173,7 +174,8 @@ impl Session {
                 self.begin_again(job);
                 Ok(())
             }
-            Err(Verdict::Refused(EAGAIN | ECONNABORTED, job)) => Err(job),
+            // It was accepted for waiting, so a lack of memory is no more a reason to fail it than a lack of room.
+            Err(Verdict::Refused(EAGAIN | ECONNABORTED | ENOMEM, job)) => Err(job),
             Err(Verdict::Refused(error, job)) => {
                 job.fail(error);
                 Ok(())

@@ -48,7 +48,7 @@ use weft_rdma::{
 impl Setup<'_> {
     /// Makes a lane for each chunk.
     pub(super) fn make_lanes(&self, accepted: &Accepted) -> Result {
-        let (pd, pages) = (self.pd()?, u32::from(self.segments()?));
+        let (pd, pages) = (self.pd()?, u32::from(self.segments()?) + 1);
         let geometry = &accepted.geometry;
         let desks = crate::call::desks(geometry.queue_depth());
         let (mut calls, mut blocks) = (KVec::new(), KVec::new());

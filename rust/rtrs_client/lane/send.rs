@@ -16,6 +16,7 @@ use crate::{
         Order, //
     },
     line::Line,
+    link::Core,
     params,
     session::SEGMENT, //
 };
@@ -55,6 +56,7 @@ use weft_rdma::{
 
 /// What a lane has to know of its link to send a request.
 pub(crate) struct Way<'a> {
+    pub(crate) core: &'a Core,
     pub(crate) line: &'a Line,
     pub(crate) cid: u16,
     pub(crate) geometry: &'a Geometry,
@@ -183,9 +185,13 @@ impl<M: Burden> Lane<M> {
             lane.build(&plan, way, chain)
         });
         match result {
-            // What was posted in part ends with the link, which its handler has been told of.
-            Ok(()) | Err(PostError::Broken) => {
+            Ok(()) => {
                 self.path.stats.sent(order.direction, bytes);
+                Ok(())
+            }
+            // What was posted in part ends with the link, and is moved from it.
+            Err(PostError::Broken) => {
+                way.core.fail();
                 Ok(())
             }
             Err(error) => match self.take_back(serial) {
