@@ -6,8 +6,7 @@
 
 use crate::{
     device::Device,
-    session::Session,
-    table::Number, //
+    session::Session, //
 };
 use kernel::{
     prelude::*,
@@ -96,7 +95,9 @@ fn force_close(opened: &Arc<Opened>, input: &[u8], active: Active<'_>) -> Result
     pr_info!("{}: closed by force\n", opened.device);
     active.leave()?;
     if opened.device.close() {
-        opened.session.forget(opened.device.id, Number::Keep);
+        // Meanwhile the client may have closed it as well, and the number be that of another device.
+        let kept = opened.session.devices.keep(&opened.device);
+        opened.session.forgotten(opened.device.id, kept);
     }
     Ok(())
 }

@@ -9,8 +9,7 @@ use crate::{
         Device,
         NewDevice, //
     },
-    session::Session,
-    table::Number, //
+    session::Session, //
 };
 use kernel::{
     prelude::*,
@@ -93,7 +92,7 @@ fn open_anew(session: &Arc<Session>, wanted: &Wanted) -> Result<Arc<Device>> {
     let device = session.devices.insert(|id| Device::new(session, id, new))?;
     if let Err(error) = device.publish(session) {
         device.close();
-        session.forget(device.id, Number::Free);
+        session.forget(device.id);
         return Err(error);
     }
     pr_ratelimited!(pr_info, "{}: opened as {}\n", device, device.access.name());

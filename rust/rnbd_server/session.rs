@@ -18,10 +18,7 @@ use crate::{
         Wanted, //
     },
     server::Shared,
-    table::{
-        Number,
-        Table, //
-    },
+    table::Table, //
 };
 use core::mem;
 use kernel::{
@@ -69,6 +66,8 @@ use zerocopy::IntoBytes;
 
 /// What waits for the task of a session.
 enum Job {
+    /// The client introduces itself once more, in this version of the protocol.
+    Again(u8, Operation),
     Open(Wanted, Operation),
     Close(u32, Operation),
 }
@@ -85,6 +84,8 @@ pub(crate) struct Session {
     pub(crate) devices: Table<Device>,
     /// Lower of the two protocol versions; 0 until the client has said which it speaks.
     version: Atomic<u32>,
+    /// The path over which it said so last.
+    introduced: Atomic<u64>,
     #[pin]
     jobs: Mutex<Jobs>,
     #[pin]
@@ -102,6 +103,7 @@ impl Session {
                 name,
                 devices <- Table::new(),
                 version: Atomic::new(0),
+                introduced: Atomic::new(0),
                 jobs <- new_mutex!(Some(KVec::new()), "rnbd_server_jobs"),
                 task <- new_task!(shared.queue.clone(), "rnbd_server_session"),
             }? Error),
@@ -110,8 +112,13 @@ impl Session {
     }
 
     /// Takes a closed device out of the table.
-    pub(crate) fn forget(&self, id: u32, then: Number) {
-        if self.devices.remove(id, then).is_err() {
+    pub(crate) fn forget(&self, id: u32) {
+        self.forgotten(id, self.devices.free(id));
+    }
+
+    /// Whether a device could be taken out of the table.
+    pub(crate) fn forgotten(&self, id: u32, result: Result) {
+        if result.is_err() {
             // The number stays taken and its device answers nothing: as good as kept.
             pr_ratelimited!(pr_warn, "{}: no memory to forget device {}\n", self, id);
         }
@@ -126,11 +133,7 @@ impl Session {
         let version = u8::try_from(self.version.load(Relaxed)).unwrap_or(0);
         match Message::parse(message, carrier, version) {
             Ok(Message::Io(request)) => io::start(self, operation, &request),
-            Ok(Message::SessInfo { version }) => {
-                // ORDERING: A number by itself.
-                self.version.store(version.into(), Relaxed);
-                answer_with(operation, SessInfo::response(version).as_bytes());
-            }
+            Ok(Message::SessInfo { version }) => self.introduced(version, operation),
             Ok(Message::Open { access, path }) => match Wanted::new(access, path) {
                 Ok(wanted) => self.enqueue(Job::Open(wanted, operation)),
                 Err(error) => operation.reply(Err(error)),
@@ -141,6 +144,44 @@ impl Session {
                 operation.reply(Err(Error::from_errno(why.errno().code())));
             }
         }
+    }
+
+    /// The client says which version it speaks: the first thing it does whenever it had no path and has one again.
+    ///
+    /// This server may not have noticed that it had none, and still be at work on what the client has given up.
+    fn introduced(self: &Arc<Self>, version: u8, operation: Operation) {
+        let path = operation.path().unwrap_or(0);
+        // ORDERING: Numbers by themselves.
+        let before = self.introduced.xchg(path, Relaxed);
+        if self.version.xchg(version.into(), Relaxed) == 0 || before == path {
+            answer_with(operation, SessInfo::response(version).as_bytes());
+        } else {
+            self.enqueue(Job::Again(version, operation));
+        }
+    }
+
+    /// What the client had before it lost its paths is over, before it is told that it may go on: nothing that it has
+    /// given up reaches a disk after that.
+    fn begin_anew(&self, version: u8, operation: Operation) {
+        pr_info!("{}: the client has lost its paths and begins anew\n", self);
+        operation.close_older_paths();
+        self.close_all();
+        // Whatever of that comes late finds its device under no number.
+        if self.devices.keep_all().is_err() {
+            // Then the closed devices stay in their places, as good as kept.
+            pr_warn!("{}: no memory to forget the devices\n", self);
+        }
+        answer_with(operation, SessInfo::response(version).as_bytes());
+    }
+
+    /// Closes all devices, and waits for what is under way on them.
+    fn close_all(&self) {
+        self.devices.for_each(|device| {
+            device.shut();
+        });
+        let deadline = jiffies().wrapping_add(msecs_to_jiffies(DRAIN_MS));
+        self.devices
+            .for_each(|device| device.drain(left_until(deadline)));
     }
 
     fn enqueue(self: &Arc<Self>, job: Job) {
@@ -155,6 +196,7 @@ impl Session {
 
     fn do_job(self: &Arc<Self>, job: Job) {
         match job {
+            Job::Again(version, operation) => self.begin_anew(version, operation),
             Job::Open(wanted, operation) => match open::open(self, &wanted) {
                 Ok(answer) => answer_with(operation, answer.as_bytes()),
                 Err(error) => operation.reply(Err(error)),
@@ -171,7 +213,7 @@ impl Session {
         if let Some(device) = self.devices.get(id) {
             device.close();
         }
-        self.forget(id, Number::Free);
+        self.forget(id);
     }
 
     /// The session is over: nothing is opened any more, and all devices are closed.
@@ -179,12 +221,7 @@ impl Session {
         let jobs = self.jobs.lock().take();
         Task::cancel_sync(self);
         drop(jobs);
-        self.devices.for_each(|device| {
-            device.shut();
-        });
-        let deadline = jiffies().wrapping_add(msecs_to_jiffies(DRAIN_MS));
-        self.devices
-            .for_each(|device| device.drain(left_until(deadline)));
+        self.close_all();
         if self.devices.clear().is_err() {
             pr_warn!("{}: no memory to forget the devices at once\n", self);
         }

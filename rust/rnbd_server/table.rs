@@ -29,7 +29,7 @@ enum Slot<T> {
     Free,
     /// An open device.
     Open(Arc<T>),
-    /// A device that was closed here while the client still uses its number: no other device may get it.
+    /// A device that was closed here while the client may still use its number: no other device may get it.
     Kept,
 }
 
@@ -41,15 +41,6 @@ impl<T> Clone for Slot<T> {
             Self::Kept => Self::Kept,
         }
     }
-}
-
-/// What becomes of a number when its device is closed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Number {
-    /// Another device may get it.
-    Free,
-    /// It stands for nothing until the session ends or the client closes it.
-    Keep,
 }
 
 /// The devices of a session.
@@ -110,23 +101,51 @@ impl<T: Send + Sync + 'static> Table<T> {
         Ok(device)
     }
 
-    /// Forgets the device of a number, or the reservation that an earlier [`Number::Keep`] left. May sleep.
+    /// Forgets the device of a number, or that it was kept: another device may get it. May sleep.
     ///
     /// Without memory for that the number stays what it is; its device is closed all the same.
-    pub(crate) fn remove(&self, id: u32, then: Number) -> Result {
-        let id = usize::try_from(id).map_err(|_| EINVAL)?;
+    pub(crate) fn free(&self, id: u32) -> Result {
+        self.change(|at, slot| at == id && !matches!(slot, Slot::Free), |_| Slot::Free)
+    }
+
+    /// Forgets a device, if it is still there: its number stands for nothing until the client closes it. As above.
+    pub(crate) fn keep(&self, device: &Arc<T>) -> Result {
+        let is_it = |_, slot: &Slot<T>| match slot {
+            Slot::Open(open) => Arc::ptr_eq(open, device),
+            Slot::Free | Slot::Kept => false,
+        };
+        self.change(is_it, |_| Slot::Kept)
+    }
+
+    /// Forgets all devices, whose numbers stand for nothing until this is called once more. As above.
+    pub(crate) fn keep_all(&self) -> Result {
+        self.change(
+            |_, slot| !matches!(slot, Slot::Free),
+            |slot| match slot {
+                Slot::Open(_) => Slot::Kept,
+                Slot::Free | Slot::Kept => Slot::Free,
+            },
+        )
+    }
+
+    /// Replaces each slot that `which` chooses.
+    fn change(
+        &self,
+        which: impl Fn(u32, &Slot<T>) -> bool,
+        new: impl Fn(&Slot<T>) -> Slot<T>,
+    ) -> Result {
         let _changing = self.changing.lock();
         let mut slots = self.copy(0)?;
-        match slots.get_mut(id) {
-            None | Some(Slot::Free) => return Ok(()),
-            Some(slot) => {
-                *slot = match then {
-                    Number::Free => Slot::Free,
-                    Number::Keep => Slot::Kept,
-                }
+        let mut changed = false;
+        for (at, slot) in (0u32..).zip(slots.iter_mut()) {
+            if which(at, slot) {
+                *slot = new(slot);
+                changed = true;
             }
         }
-        self.slots.replace(KBox::new(slots, GFP_KERNEL)?);
+        if changed {
+            self.slots.replace(KBox::new(slots, GFP_KERNEL)?);
+        }
         Ok(())
     }
 

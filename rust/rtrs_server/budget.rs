@@ -61,6 +61,18 @@ pub(crate) struct Reserved {
     bytes: i64,
 }
 
+impl Reserved {
+    /// Makes a reservation of its own of `bytes`, or what is left of them.
+    pub(crate) fn split(&mut self, bytes: u64) -> Self {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(self.bytes);
+        self.bytes -= bytes;
+        Self {
+            budget: self.budget.clone(),
+            bytes,
+        }
+    }
+}
+
 impl Drop for Reserved {
     fn drop(&mut self) {
         // ORDERING: As in `take`.

@@ -36,12 +36,13 @@ impl TaskItem<{ task::CLOSE }> for Path {
             conn.end();
         }
         this.session.chunks.cancel(&this);
+        // Nothing of the device is left, and its removal need not wait for disks.
+        drop(conns);
         this.leave_sysfs();
         // ORDERING: The setup task has ended.
         if this.counted.xchg(false, Relaxed) {
             this.session.path_down();
         }
-        drop(conns);
         this.step(ServerEvent::Closed);
         this.session.server().registry.leave(&this);
     }

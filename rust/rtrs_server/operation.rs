@@ -8,6 +8,7 @@
 
 use crate::{
     chunks::Claim,
+    pool::Memory,
     session::Session, //
 };
 use kernel::{
@@ -43,7 +44,7 @@ pub(crate) struct Question {
 /// request again after a path failed has it executed after this one is over.
 pub struct Operation {
     question: Option<Question>,
-    pages: Arc<Pages>,
+    memory: Arc<Memory>,
     direction: Direction,
     data_len: u32,
 }
@@ -51,13 +52,13 @@ pub struct Operation {
 impl Operation {
     pub(crate) fn new(
         question: Question,
-        pages: Arc<Pages>,
+        memory: Arc<Memory>,
         direction: Direction,
         data_len: u32,
     ) -> Self {
         Self {
             question: Some(question),
-            pages,
+            memory,
             direction,
             data_len,
         }
@@ -80,7 +81,7 @@ impl Operation {
     /// Without `always_invalidate` the client may write to it at any time.
     #[inline]
     pub fn pages(&self) -> &Arc<Pages> {
-        &self.pages
+        &self.memory.pages
     }
 
     /// The session that the request belongs to.
@@ -90,12 +91,30 @@ impl Operation {
             .map(|question| &question.claim.conn().path.session)
     }
 
+    /// Tells the path that the request came over from all others of its session, of earlier and later times.
+    pub fn path(&self) -> Option<u64> {
+        let question = self.question.as_ref()?;
+        Some(question.claim.conn().path.id)
+    }
+
+    /// Closes the paths of the session that are older than the one that the request came over. Process context.
+    ///
+    /// For a client that says it has lost all its paths: this server has not noticed of some of them. Requests that have
+    /// arrived there may still be handed out for a moment.
+    pub fn close_older_paths(&self) {
+        if let Some(question) = &self.question {
+            let path = &question.claim.conn().path;
+            let registry = &path.session.server().registry;
+            registry.close_older(&path.session, path.id);
+        }
+    }
+
     /// Copies a short result to the beginning of the data. `EMSGSIZE` if the client has no room for it. Any context.
     pub fn write(&self, bytes: &[u8]) -> Result {
         if self.direction != Direction::Read || bytes.len() > usize::try_from(self.data_len)? {
             return Err(EMSGSIZE);
         }
-        self.pages.copy_in(0, bytes)
+        self.pages().copy_in(0, bytes)
     }
 
     /// Answers the request. Any context.

@@ -106,7 +106,8 @@ impl Conn {
             recv_cq: &cq,
             max_send_wr: sizes.max_send_wr,
             max_recv_wr: sizes.max_recv_wr,
-            recv_batch: sizes.batch(),
+            // The connection for messages has one receive at first, which must not wait for others to be posted again.
+            recv_batch: if self.cid == 0 { 1 } else { sizes.batch() },
             max_send_sge: sizes.max_send_sge,
             slab: (self.cid == 0).then_some(slab),
         };

@@ -40,6 +40,7 @@ use weft_proto::{
             KnownPath, //
         },
         name::SessionName,
+        ownership::PathId,
         state::ServerState, //
     },
 };
@@ -208,6 +209,15 @@ impl Registry {
         });
     }
 
+    /// Closes the paths of a session that were begun before path number `id`. Process context.
+    pub(crate) fn close_older(&self, session: &Arc<Session>, id: PathId) {
+        self.for_each_path(|path| {
+            if Arc::ptr_eq(&path.session, session) && path.id < id {
+                path.close("its client has lost all its paths");
+            }
+        });
+    }
+
     /// Calls `visit` for each path. It must not wait for a path to leave.
     pub(crate) fn for_each_path(&self, mut visit: impl FnMut(&Arc<Path>)) {
         let members = self.members.lock();
@@ -246,6 +256,7 @@ impl Members {
         let paths = member.map_or(&[][..], |member| &member.paths);
         Known {
             session: member.is_some(),
+            ended: member.is_some_and(|member| member.session.has_ended()),
             paths: paths.len(),
             same_addresses: paths.iter().any(|path| path.ends.same_addresses(ends)),
             path: path.map(|path| KnownPath {

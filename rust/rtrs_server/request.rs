@@ -73,6 +73,10 @@ pub(crate) fn run(claim: Claim) {
     let Some(serving) = &mut *serving else {
         return;
     };
+    // It may have waited here for a disk. Meanwhile the client may have given the path up and sent its requests again.
+    if !conn.path.is_connected() {
+        return;
+    }
     match read(claim, serving) {
         Ok((operation, message)) => serving.user.request(
             operation,
@@ -107,14 +111,14 @@ fn read(claim: Claim, serving: &mut Serving) -> Result<(Operation, usize), Probl
     slot.mapped
         .sync_for_cpu(0, header_end(&geometry, claim.offset()))
         .map_err(|_| Problem::Unreadable)?;
-    let request = read_header(&geometry, claim.offset(), &slot.pages)?;
+    let request = read_header(&geometry, claim.offset(), &slot.memory.pages)?;
     let range = request.usr_range();
     let length = range.len();
     let message = serving
         .message
         .get_mut(..length)
         .ok_or(Problem::Unreadable)?;
-    copy_out(&slot.pages, range.start, message)?;
+    copy_out(&slot.memory.pages, range.start, message)?;
     claim
         .conn()
         .path
@@ -127,7 +131,7 @@ fn read(claim: Claim, serving: &mut Serving) -> Result<(Operation, usize), Probl
     let data_len = request.data_len();
     let question = Question { claim, request };
     Ok((
-        Operation::new(question, slot.pages.clone(), direction, data_len),
+        Operation::new(question, slot.memory.clone(), direction, data_len),
         length,
     ))
 }

@@ -21,6 +21,11 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
         Arc,
         Mutex,
         SetOnce, //
@@ -38,7 +43,7 @@ use weft_proto::rtrs::{
     name::SessionName, //
 };
 
-/// Paths that are up, and the user while there are any.
+/// Paths that are up, and the user from the first until there are none any more.
 struct Link {
     up: usize,
     user: Option<Arc<dyn SessionUser>>,
@@ -56,6 +61,8 @@ pub struct Session {
     name: SetOnce<SessionName>,
     #[pin]
     link: Mutex<Link>,
+    /// The last path that was up is gone, and the user with it.
+    ended: Atomic<bool>,
     /// Memory that all paths share; only without `always_invalidate`.
     #[pin]
     pool: Mutex<Option<Arc<Pool>>>,
@@ -79,6 +86,7 @@ impl Session {
                 chunks,
                 name: SetOnce::new(),
                 link <- new_mutex!(Link { up: 0, user: None }, "rtrs_session_link"),
+                ended: Atomic::new(false),
                 pool <- new_mutex!(None, "rtrs_session_pool"),
                 dir <- new_mutex!(SessionDir::default(), "rtrs_session_dir"),
                 waiting <- new_task!(server.core.queue.clone(), "rtrs_session"),
@@ -107,9 +115,19 @@ impl Session {
         self.name.populate(*name) || self.name() == name.as_str()
     }
 
-    /// A path came up: the user of the session. Sleeps.
+    /// Whether all paths are gone. Then no other joins: a client that believed one of them to be up would not introduce
+    /// itself anew, and a new user would know nothing of what it has opened.
+    pub(crate) fn has_ended(&self) -> bool {
+        // ORDERING: `Acquire` pairs with `path_down`.
+        self.ended.load(Acquire)
+    }
+
+    /// A path came up: the user of the session. `ESHUTDOWN` once the session has ended. Sleeps.
     pub(crate) fn path_up(self: &Arc<Self>) -> Result<Arc<dyn SessionUser>> {
         let mut link = self.link.lock();
+        if self.has_ended() {
+            return Err(ESHUTDOWN);
+        }
         let user = match &link.user {
             Some(user) => user.clone(),
             None => self.server().user().ok_or(ESHUTDOWN)?.connected(self)?,
@@ -124,6 +142,8 @@ impl Session {
         let mut link = self.link.lock();
         link.up = link.up.saturating_sub(1);
         if link.up == 0 {
+            // ORDERING: `Release` pairs with `has_ended`; `path_up` is ordered by the lock.
+            self.ended.store(true, Release);
             if let Some(user) = link.user.take() {
                 user.disconnected();
             }

@@ -9,7 +9,10 @@ use crate::{
     chunks::Claim,
     conn::Conn,
     operation::Question,
-    pool::Pool,
+    pool::{
+        Memory,
+        Pool, //
+    },
     session::Session, //
 };
 use kernel::{
@@ -48,8 +51,7 @@ use weft_rdma::{
     pages::{
         Mapped,
         MappedList,
-        MappedPages,
-        Pages, //
+        MappedPages, //
     },
     pd::Pd, //
 };
@@ -139,7 +141,7 @@ impl Key {
 pub(crate) struct Slot {
     pub(crate) chunk: ChunkId,
     /// Shared with the operation that uses it.
-    pub(crate) pages: Arc<Pages>,
+    pub(crate) memory: Arc<Memory>,
     /// Shared with the memory region over it.
     pub(crate) mapped: Arc<MappedPages>,
     /// Only with `always_invalidate`.
@@ -152,11 +154,11 @@ pub(crate) struct Slot {
 impl Slot {
     fn new(
         chunk: ChunkId,
-        pages: &Arc<Pages>,
+        memory: &Arc<Memory>,
         pd: &Arc<Pd>,
         keys: Option<Paging>,
     ) -> Result<Arc<Self>> {
-        let mapped = Arc::new(MappedPages::new(pd.device(), pages.clone())?, GFP_KERNEL)?;
+        let mapped = Arc::new(MappedPages::new(pd.device(), memory.pages.clone())?, GFP_KERNEL)?;
         let key = match keys {
             Some(paging) => Some(Key::new(pd, &mapped, paging)?),
             None => None,
@@ -164,7 +166,7 @@ impl Slot {
         Arc::pin_init(
             pin_init!(Self {
                 chunk,
-                pages: pages.clone(),
+                memory: memory.clone(),
                 mapped,
                 key,
                 stage <- new_spinlock_irq!(Stage::Idle, "rtrs_slot"),
@@ -249,8 +251,8 @@ impl Slots {
         let keys = config.always_invalidate.then_some(paging);
         let pool = session.memory()?;
         let mut slots = KVVec::with_capacity(pool.chunks().len(), GFP_KERNEL)?;
-        for (chunk, pages) in config.geometry.chunks().zip(pool.chunks()) {
-            let slot = Slot::new(chunk, pages, pd, keys)?;
+        for (chunk, memory) in config.geometry.chunks().zip(pool.chunks()) {
+            let slot = Slot::new(chunk, memory, pd, keys)?;
             let invalidation = Arc::new(Invalidation(slot.clone()), GFP_KERNEL)?;
             slots.push((slot, invalidation), GFP_KERNEL)?;
         }

@@ -114,6 +114,8 @@ pub const fn may_create_session(only_path: bool, connected_before: bool) -> bool
 pub struct Known {
     /// Whether the session exists.
     pub session: bool,
+    /// Whether it has lost all its paths and is coming to its end.
+    pub ended: bool,
     /// Number of its paths.
     pub paths: usize,
     /// Whether one of them runs between the same two addresses as the request.
@@ -156,6 +158,12 @@ pub fn admit(request: &ConnectRequest, known: &Known) -> Result<Admission, Conne
             ConnectRequest { cid: 0, .. } => Ok(Admission::NewSession),
             ConnectRequest { cid, .. } => Err(ConnectError::FirstCid { cid: *cid }),
         };
+    }
+    // Nothing can be added to what the client has lost. It is told so in a way that makes it begin anew.
+    match request.first_conn {
+        true if known.ended => return Err(ConnectError::Ended),
+        false if known.ended => return Err(ConnectError::NoSession),
+        _ => {}
     }
     match known.path {
         Some(path) if path.state != ServerState::Connecting => {

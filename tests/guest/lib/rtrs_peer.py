@@ -37,12 +37,13 @@ class Gone(Exception):
 class Peer:
     """One path of one session."""
 
-    def __init__(self, cid_num=1, session=None, path=None, port=wire.PORT):
+    def __init__(self, cid_num=1, session=None, path=None, port=wire.PORT, address=ADDRESS):
         self.session = session or os.urandom(16)
         self.path = path or os.urandom(16)
         self.name = f"hostile{next(_names)}"
         self.cid_num = cid_num
         self.port = port
+        self.address = address
         self.channel = verbs.Channel()
         self.ends = {}
         self.over = False
@@ -67,7 +68,7 @@ class Peer:
 
     def dial_raw(self, data, cid=0, receives=16, entry=64):
         """Asks for a connection with any private data."""
-        end = verbs.find(self.channel, ADDRESS, self.port)
+        end = verbs.find(self.channel, self.address, self.port)
         try:
             end.equip(receives, entry)
             verbs.connect(end, data)

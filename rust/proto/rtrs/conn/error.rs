@@ -55,6 +55,8 @@ pub enum ConnectError {
     },
     /// No such session, and the request may not create it.
     NoSession,
+    /// The session is coming to its end; there will be room for a new one soon.
+    Ended,
     /// The first connection of a path is not number 0.
     FirstCid {
         /// Its index.
@@ -134,6 +136,7 @@ impl fmt::Display for ConnectError {
             Self::NoSession => {
                 f.write_str("session does not exist and this path may not create it")
             }
+            Self::Ended => f.write_str("session has lost its paths and is being ended"),
             Self::FirstCid { cid } => {
                 write!(f, "path begins with connection {cid}, it must begin with 0")
             }

@@ -122,6 +122,15 @@ fn admission() {
     assert_eq!(admit(&first, &same), Err(ConnectError::SameAddresses));
     assert_eq!(ConnectError::SameAddresses.errno(), Errno::EEXIST);
 
+    // Neither a new path nor one that is being connected can join a session that has ended.
+    let ended = Known {
+        ended: true,
+        ..known
+    };
+    assert_eq!(admit(&first, &ended), Err(ConnectError::Ended));
+    assert_eq!(ConnectError::Ended.errno(), Errno::ECONNRESET);
+    assert_eq!(admit(&stranger, &ended), Err(ConnectError::NoSession));
+
     let path = KnownPath {
         state: ServerState::Connecting,
         cid_num: 2,
@@ -132,6 +141,11 @@ fn admission() {
         ..same
     };
     assert_eq!(admit(&request(), &with(path)), Ok(Admission::Join));
+    let joining = Known {
+        ended: true,
+        ..with(path)
+    };
+    assert!(admit(&request(), &joining).is_err());
     let taken = KnownPath {
         cid_taken: true,
         ..path

@@ -30,14 +30,32 @@ def _read(write=False):
         return errno.errorcode.get(error.errno, str(error.errno))
 
 
+class _Server(Rogue):
+    """Answers well what is read while the device is being mapped, and then as none should."""
+
+    def __init__(self, act, **parts):
+        self.act, self.mapped = act, False
+        super().__init__(**parts)
+
+    def io(self, end, request):
+        if self.mapped:
+            self.act(self, end, request)
+        else:
+            super().io(end, request)
+
+    def map(self):
+        """Lets itself be mapped."""
+        equal(rnbd.name_of(rnbd.try_map(LINE)), "success", "map_device")
+        self.mapped = True
+
+
 def _drops(what, pattern, act, ends=LOST, write=False, **parts):
     """`act(server, end, request)` answers; the client drops the path and says why."""
 
     def check():
         def attempt():
-            with Rogue(io=lambda self, end, request: act(self, end, request), **parts) as rogue:
-                code = rnbd.try_map(LINE)
-                equal(rnbd.name_of(code), "success", "map_device")
+            with _Server(act, **parts) as rogue:
+                rogue.map()
                 try:
                     result = _read(write)
                     assert result in ends, f"the request ended with {result}"
@@ -56,9 +74,8 @@ def _goes_on(what, act, ends, **parts):
     """Likewise, but it is allowed."""
 
     def check():
-        with Rogue(io=lambda self, end, request: act(self, end, request), **parts) as rogue:
-            code = rnbd.try_map(LINE)
-            equal(rnbd.name_of(code), "success", "map_device")
+        with _Server(act, **parts) as rogue:
+            rogue.map()
             try:
                 result = _read()
                 assert result in ends, f"the request ended with {result}"

@@ -22,6 +22,8 @@ SLOW = 4 if ON_DEBUG else 1
 LOG_BURST, LOG_SECONDS = 10, 5.0
 DEPTH, CHUNK = 32, 65536
 DISK_KIB = 8192
+# Another address of the server, for a second path of a session.
+SECOND_ADDRESS = "192.168.77.2"
 # Names of hostile sessions that are there for longer.
 KEPT = set()
 
@@ -42,6 +44,7 @@ def mixed(*tables):
 def up(invalidate="Y"):
     """Makes it; the modules of both roles are loaded."""
     rnbd.set_up_fabric()
+    g.ip(f"address add {SECOND_ADDRESS}/24 dev fabric0")
     g.run("modprobe", "brd", "rd_nr=4", f"rd_size={DISK_KIB}")
     start_server(invalidate)
     g.run("modprobe", "rnbd_client")

@@ -6,8 +6,8 @@ import os
 
 import rtrs_wire as wire
 import verbs
-from cases import Cases, equal
-from rogue.ground import DEPTH, only_honest, server_paths, tells
+from cases import Cases, equal, eventually
+from rogue.ground import DEPTH, SECOND_ADDRESS, only_honest, server_paths, tells
 from rtrs_peer import Gone, Peer, Refused
 
 CASES = Cases("joining")
@@ -126,6 +126,53 @@ def _():
             assert peer.is_dropped(), "the first life of the path goes on"
 
     tells("path is connected, it must be connecting", act)
+
+
+def _sibling(peer):
+    """Another path of the same session, between other addresses."""
+    return Peer(session=peer.session, address=SECOND_ADDRESS)
+
+
+@CASES.case("a client that introduces itself once more has lost its paths, whether the server has noticed or not", limit=60)
+def _():
+    def act():
+        with Peer() as peer, _sibling(peer) as other:
+            peer.up()
+            equal(peer.greet(), 2)
+            # Once more on the same path is no new life.
+            equal(peer.must_open("ram3"), 0)
+            equal(peer.greet(), 2)
+            equal(peer.write(wire.io(0, wire.OP_WRITE, 0, 4096), bytes(4096)), 0)
+            other.up(peer.name)
+            equal(other.greet(), 2)
+            assert peer.is_dropped(), "the path of the earlier life goes on"
+            equal(other.write(wire.io(0, wire.OP_WRITE, 0, 4096), bytes(4096)), errno.ENOTCONN)
+            # The number means something in requests of the earlier life that may still come.
+            equal(other.must_open("ram3"), 1)
+            equal(other.write(wire.io(1, wire.OP_WRITE, 0, 4096), bytes(4096)), 0)
+
+    tells("its client has lost all its paths, closing", act)
+    only_honest()
+
+
+@CASES.case("a path that is too late for its session does not revive it", limit=60)
+def _():
+    def act():
+        with Peer() as peer, _sibling(peer) as late:
+            peer.up()
+            late.dial_all()
+            peer.ends[0].disconnect()
+            assert peer.is_dropped(), "the path goes on"
+            eventually(lambda: not any(name == peer.name for name, _ in server_paths()), "the path goes", 10)
+            try:
+                late.introduce(peer.name)
+                equal(late.greet(), 2)
+            except Gone:
+                return
+            raise AssertionError("the session goes on, and has forgotten what its client had opened")
+
+    tells("opening the session failed with .*, closing", act)
+    only_honest()
 
 
 @CASES.case("4096 connections are announced and do not come", limit=30)
