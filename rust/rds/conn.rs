@@ -123,6 +123,8 @@ pub struct Conn {
     pub(crate) retiring: Atomic<bool>,
     /// A path has been up: the peer knows numbers of this end.
     pub(crate) was_up: Atomic<bool>,
+    /// The peer sends congestion maps on other paths than 0, as C does: they may overtake each other.
+    pub(crate) maps_anywhere: Atomic<bool>,
     #[pin]
     pub(crate) quiet: SpinLockBh<Quiet>,
     #[pin]
@@ -202,6 +204,7 @@ impl Conn {
                 destroying: Atomic::new(false),
                 retiring: Atomic::new(false),
                 was_up: Atomic::new(false),
+                maps_anywhere: Atomic::new(false),
                 quiet <- new_spinlock_bh!(Quiet::default(), "rds_quiet"),
                 map_links <- ListLinks::new(),
                 map_tracker <- Tracker::new(),
@@ -256,12 +259,17 @@ impl Conn {
         }
     }
 
-    /// Whether messages of sockets wait to be sent, on any path.
-    pub(crate) fn has_user_messages(&self) -> bool {
+    /// Whether messages of sockets are on any path, sent or not.
+    pub(crate) fn holds_user_messages(&self) -> bool {
         self.paths
             .lock()
             .iter()
-            .any(|path| path.has_user_messages())
+            .any(|path| path.holds_user_messages())
+    }
+
+    /// Whether a path is up.
+    fn is_up(&self) -> bool {
+        self.paths.lock().iter().any(|path| path.is_up())
     }
 
     /// Whether the connection is going away: nothing new is begun on it.
@@ -290,6 +298,10 @@ impl Conn {
             self.rds.count(Core::CongUpdateQueued);
             if let Some(path) = self.path(0) {
                 path.kick(Event::Send);
+                // Maps take no other path, and one may be up alone.
+                if !path.is_up() && self.is_up() {
+                    path.connect_if_down();
+                }
             }
         }
     }

@@ -260,6 +260,12 @@ impl Message {
         (end & END_KNOWN != 0).then_some((end & 0xffff_ffff) as u32)
     }
 
+    /// The transport did not take the message whole, and takes no more: where it would have ended means nothing.
+    pub(crate) fn forget_end(&self) {
+        // ORDERING: As in `set_end`.
+        self.end.store(0, Release);
+    }
+
     /// Prepares the message for another transport connection: the old position in the stream means nothing there.
     pub(crate) fn reset_for_retransmission(&self) {
         self.end.store(0, Release);

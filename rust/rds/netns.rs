@@ -16,6 +16,7 @@ use crate::{
     idle::Remembered,
     maps::MapTable,
     sock::{
+        self,
         RdsSock,
         RdsSockExt, //
     },
@@ -52,14 +53,14 @@ use weft::{
     },
     new_spinlock_bh,
     new_task,
-    sync::{
-        bh::SpinLockBh,
-        wait::WaitQueue, //
-    },
+    sync::bh::SpinLockBh,
     time,
     workqueue::Task, //
 };
 use weft_proto::rds::counters::Core;
+
+/// Sockets by their numbers.
+type Sockets = RBTree<usize, ARef<RdsSock>>;
 
 /// The connections of a namespace.
 pub(crate) struct ConnTable {
@@ -85,7 +86,7 @@ pub struct NetState {
     pub life: u32,
     /// Every socket that is not closed.
     #[pin]
-    sockets: SpinLockBh<RBTree<usize, ARef<RdsSock>>>,
+    sockets: SpinLockBh<Sockets>,
     /// Who is bound where.
     #[pin]
     pub binds: BindTable,
@@ -98,12 +99,12 @@ pub struct NetState {
     idle: Task<NetState>,
     /// Sockets that want to know when ports become free.
     #[pin]
-    monitors: SpinLockBh<RBTree<usize, ARef<RdsSock>>>,
+    monitors: SpinLockBh<Sockets>,
     /// Raised by every congestion update.
     generation: Atomic<u32>,
-    /// Pollers that saw congestion.
+    /// Sockets that have met congestion: who waits on them wants to hear of updates.
     #[pin]
-    pub pollers: WaitQueue,
+    congested: SpinLockBh<Sockets>,
 }
 
 weft::impl_has_task! { impl HasTask<0> for NetState { self.idle } }
@@ -131,7 +132,7 @@ impl NetState {
                 idle <- new_task!(rds.queue.clone(), "rds_idle"),
                 monitors <- new_spinlock_bh!(RBTree::new(), "rds_monitors"),
                 generation: Atomic::new(0),
-                pollers <- weft::new_wait_queue!("rds_poll_wait"),
+                congested <- new_spinlock_bh!(RBTree::new(), "rds_congested"),
             }),
             GFP_KERNEL,
         )
@@ -160,7 +161,11 @@ impl NetState {
         // ORDERING: See `congestion_generation`.
         self.generation.fetch_add(1, Relaxed);
         map.waiters.wake_all();
-        self.pollers.wake_all();
+        for sk in self.congested.lock().values() {
+            if sock::saw_congestion(sk) {
+                sk.wake_sleepers();
+            }
+        }
         if freed != 0 {
             for sk in self.monitors.lock().values() {
                 sk.congestion_freed(freed);
@@ -170,30 +175,32 @@ impl NetState {
 
     /// Has `sk` told about ports that become free. May sleep.
     pub fn add_monitor(&self, sk: &RdsSock) -> Result {
-        let node = RBTreeNode::new(sk.id(), ARef::from(sk), GFP_KERNEL)?;
-        let replaced = self.monitors.lock().insert(node);
-        drop(replaced);
-        Ok(())
+        add(&self.monitors, sk)
     }
 
     /// Undoes [`Self::add_monitor`].
     pub fn remove_monitor(&self, sk: &RdsSock) {
-        let removed = self.monitors.lock().remove_node(&sk.id());
-        drop(removed);
+        remove(&self.monitors, sk);
+    }
+
+    /// Has whoever waits on `sk` woken by congestion updates, as long as [`sock::saw_congestion`]. May sleep.
+    pub(crate) fn add_congested(&self, sk: &RdsSock) -> Result {
+        add(&self.congested, sk)
+    }
+
+    /// Undoes [`Self::add_congested`].
+    pub(crate) fn remove_congested(&self, sk: &RdsSock) {
+        remove(&self.congested, sk);
     }
 
     /// Lists a new socket. May sleep.
     pub(crate) fn add_socket(&self, sk: &RdsSock) -> Result {
-        let node = RBTreeNode::new(sk.id(), ARef::from(sk), GFP_KERNEL)?;
-        let replaced = self.sockets.lock().insert(node);
-        drop(replaced);
-        Ok(())
+        add(&self.sockets, sk)
     }
 
     /// Undoes [`Self::add_socket`].
     pub(crate) fn remove_socket(&self, sk: &RdsSock) {
-        let removed = self.sockets.lock().remove_node(&sk.id());
-        drop(removed);
+        remove(&self.sockets, sk);
     }
 
     /// Calls `visit` for each socket, with the list locked; `visit` must not sleep.
@@ -283,6 +290,20 @@ impl NetState {
         drop(table);
         node.map(|node| node.to_key_value().1)
     }
+}
+
+/// Adds a socket to a list. May sleep.
+fn add(list: &SpinLockBh<Sockets>, sk: &RdsSock) -> Result {
+    let node = RBTreeNode::new(sk.id(), ARef::from(sk), GFP_KERNEL)?;
+    let replaced = list.lock().insert(node);
+    drop(replaced);
+    Ok(())
+}
+
+/// Takes a socket off a list.
+fn remove(list: &SpinLockBh<Sockets>, sk: &RdsSock) {
+    let removed = list.lock().remove_node(&sk.id());
+    drop(removed);
 }
 
 /// Says that there is no room for a connection.

@@ -6,7 +6,6 @@
 //! zero-copy messages; writable means room in the send buffer and says nothing about the destination.
 
 use crate::sock::{
-    self,
     RdsSockExt,
     UserSock, //
 };
@@ -26,12 +25,12 @@ use weft::net::poll::{
 
 /// What the socket is ready for.
 pub(crate) fn poll<'a>(sk: &'a UserSock, table: &PollTable<'a>) -> u32 {
-    let state: &'a sock::SockState = sk;
     table.register_sock(sk);
-    if sock::saw_congestion(sk) {
-        table.register(&state.net.pollers);
-    }
     let mut mask = congestion_news(sk);
+    if mask != 0 {
+        // ORDERING: The next failing send sets it again.
+        sk.saw_congestion.store(false, Release);
+    }
     if !sk.rx.lock().messages.is_empty() || !sk.zerocopy.lock().is_empty() {
         mask |= POLLIN | POLLRDNORM;
     }
@@ -40,10 +39,6 @@ pub(crate) fn poll<'a>(sk: &'a UserSock, table: &PollTable<'a>) -> u32 {
     }
     if sk.has_error() {
         mask |= POLLERR;
-    }
-    if mask != 0 {
-        // ORDERING: The next failing send sets it again.
-        sk.saw_congestion.store(false, Release);
     }
     mask
 }

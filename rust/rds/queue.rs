@@ -221,15 +221,6 @@ impl Path {
             || queue.unacked.iter().any(|message| !message.is_control())
     }
 
-    /// Whether messages of sockets wait to be sent.
-    pub(crate) fn has_user_messages(&self) -> bool {
-        self.queue
-            .lock()
-            .send
-            .iter()
-            .any(|message| !message.is_control())
-    }
-
     /// Takes off everything that the peer has, as told by `acked` for the end of a message. Up to softirq.
     ///
     /// Returns whether messages wait to be sent.

@@ -27,7 +27,7 @@
 //! 3. A lock of the transport around the message being received.
 //! 4. `NetState::conns`, `NetState::sockets` or a shard of `BindTable`.
 //! 5. `SockState::tx` or `SockState::rx`.
-//! 6. `CongMap::conns` or `NetState::monitors`.
+//! 6. `CongMap::conns`, `NetState::monitors` or `NetState::congested`.
 //! 7. `Conn::paths`.
 //! 8. `Path::queue`.
 //! 9. `NetState::maps`, `Conn::handshake`, `Conn::quiet`, `Path::reconnect`, `SockState::binding`, `SockState::monitor`,

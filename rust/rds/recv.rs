@@ -24,7 +24,10 @@ use crate::{
     },
     transport::Kind, //
 };
-use kernel::sync::Arc;
+use kernel::sync::{
+    atomic::Relaxed,
+    Arc, //
+};
 use weft_proto::rds::{
     addr::Addr,
     counters::Core,
@@ -172,12 +175,17 @@ fn way_back(path: &Arc<Path>) -> Option<Arc<Path>> {
 
 /// Takes over the congestion map of a peer. Up to softirq.
 ///
-/// C sends maps on any path. One that had to wait on a path other than 0 may be older than what came on another path
-/// meanwhile. To take its ports for congested could mean to wait for ever, as the peer has told already that they are
-/// free; the other mistake costs little.
+/// C sends maps on any path. One that had to wait may be older than what came on another path meanwhile. To take its
+/// ports for congested could mean to wait for ever, as the peer has told already that they are free; the other mistake
+/// costs little.
 pub fn congestion_map(path: &Arc<Path>, bytes: &[u8], has_waited: bool) {
     let conn = &path.conn;
-    let freed = conn.peer_map.replace(bytes, has_waited && path.index > 0);
+    // ORDERING: A habit of the peer. Of the first such map and one on path 0 neither is known to be newer.
+    if path.index > 0 {
+        conn.maps_anywhere.store(true, Relaxed);
+    }
+    let may_be_old = has_waited && conn.maps_anywhere.load(Relaxed);
+    let freed = conn.peer_map.replace(bytes, may_be_old);
     trace::event::cong_receive(|| {
         let ports = bytes.iter().map(|byte| byte.count_ones()).sum();
         (path.place(), ports)

@@ -83,6 +83,7 @@ pub(crate) fn recvmsg(
                 return finish(sk, msg, &message, copied, flags);
             }
             // Another reader was faster.
+            sk.rds.count(Core::RecvDeliverRaced);
             msg.rewind();
             continue;
         }

@@ -51,7 +51,8 @@ use weft::{
     },
     sync::wait::{
         Mode,
-        WaitResult, //
+        WaitResult,
+        MAX_TIMEOUT, //
     },
 };
 use weft_proto::rds::{
@@ -263,15 +264,15 @@ fn wait_for_congestion(
     if !map.test(port) {
         return Ok(());
     }
-    sock::note_congestion(sk);
+    sock::note_congestion(sk)?;
     if nonblock {
         // ORDERING: A setting on its own.
         if sk.monitoring.load(Relaxed) {
             sk.monitor.lock().waiting |= cong::monitor_bit(port);
-            // An update may have come before the monitor was told.
-            if !map.test(port) {
-                return Ok(());
-            }
+        }
+        // An update may have come before it was noted who wants to know of it.
+        if !map.test(port) {
+            return Ok(());
         }
         sk.rds.count(Core::CongSendError);
         return Err(ENOBUFS);
@@ -288,6 +289,8 @@ fn wait_for_congestion(
             Ok(())
         }
         WaitResult::TimedOut => Err(ETIMEDOUT),
+        // Begun anew by the kernel, a call would have its whole time again.
+        WaitResult::Signal(_) if *timeout != MAX_TIMEOUT => Err(EINTR),
         WaitResult::Signal(error) => Err(error),
     }
 }

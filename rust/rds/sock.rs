@@ -27,6 +27,7 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
+            Relaxed,
             Release, //
         },
         Arc, //
@@ -185,8 +186,10 @@ pub struct SockState {
     pub monitoring: Atomic<bool>,
     /// Whether errors of remote memory operations are reported.
     pub report_errors: Atomic<bool>,
-    /// Sending failed for congestion since poll last reported something.
+    /// Sending met congestion since poll last told of an update.
     pub saw_congestion: Atomic<bool>,
+    /// The namespace has it among the sockets that have met congestion.
+    pub(crate) met_congestion: Atomic<bool>,
     /// Congestion generation that poll reported last.
     pub seen_generation: Atomic<u32>,
     /// Latency points to report with each message: bits 0..2 count, then 2 bits for each position.
@@ -226,6 +229,7 @@ impl SockState {
             monitoring: Atomic::new(false),
             report_errors: Atomic::new(false),
             saw_congestion: Atomic::new(false),
+            met_congestion: Atomic::new(false),
             seen_generation: Atomic::new(0),
             trace_points: Atomic::new(0),
             hash_start: time::random_u32(),
@@ -241,11 +245,20 @@ impl SockState {
     }
 }
 
-/// Marks that sending met congestion, which makes poll watch for updates.
-#[inline]
-pub(crate) fn note_congestion(sk: &RdsSock) {
-    // ORDERING: `Release` pairs with `took_congestion_note`.
+/// Marks that sending met congestion: who waits for something on the socket is woken by the next update, until `poll` has
+/// told of one. Wherever the waiting began: what was registered with `epoll` long ago is not looked at before.
+///
+/// `ENOMEM` if that cannot be seen to. May sleep.
+pub(crate) fn note_congestion(sk: &RdsSock) -> Result {
+    // ORDERING: `Release` pairs with `saw_congestion`.
     sk.saw_congestion.store(true, Release);
+    // ORDERING: One of two senders adds it.
+    if !sk.met_congestion.xchg(true, Relaxed) {
+        sk.net.add_congested(sk).inspect_err(|_| {
+            sk.met_congestion.store(false, Relaxed);
+        })?;
+    }
+    Ok(())
 }
 
 /// Whether sending met congestion.

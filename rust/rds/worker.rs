@@ -162,14 +162,28 @@ impl Path {
         self.kick(Event::Connect);
     }
 
+    /// Whether the path is to be connected even if the peer does not do so by itself.
+    fn is_wanted(&self) -> bool {
+        if self.index > 0 {
+            return self.holds_user_messages();
+        }
+        // Also for the news that a port is free again, which somebody may wait for.
+        self.conn.holds_user_messages() || self.conn.peer_map.is_congested()
+    }
+
+    /// Whether it is the peer that connects the path.
+    fn waits_for_peer(&self) -> bool {
+        self.conn.role() != Role::Active && !self.is_loopback()
+    }
+
     /// Plans the next attempt after a loss or failure: at once the first time, then after growing random pauses.
     ///
-    /// The passive end waits for the peer, so that the two do not cross. Only if messages wait, on any path, it calls
-    /// the peer up on path 0 from time to time: the peer may have been absent when it did so first, and may have nothing
-    /// to say itself.
+    /// The passive end waits for the peer, so that the two do not cross. Only if something waits for the path it calls
+    /// the peer up from time to time: the peer may have been absent when it did so first, and may have nothing to say
+    /// itself.
     fn plan_reconnect(self: &Arc<Self>) {
-        let waits_for_peer = self.conn.role() != Role::Active && !self.is_loopback();
-        if waits_for_peer && (self.index > 0 || !self.conn.has_user_messages()) {
+        let waits_for_peer = self.waits_for_peer();
+        if waits_for_peer && !self.is_wanted() {
             return;
         }
         let tunables = &self.conn.rds.tunables;
@@ -213,11 +227,11 @@ impl Path {
             reconnect.due = None;
         }
         let (role, paths) = (self.conn.role(), self.conn.paths_in_use());
-        if !arbitration::may_connect(role, usize::from(self.index), paths) {
-            return;
-        }
+        let may_connect = arbitration::may_connect(role, usize::from(self.index), paths);
         // A peer that was restarted takes the first connection for that of path 0. When that is up, it calls the others.
-        if self.index > 0 && !self.conn.path(0).is_some_and(|first| first.is_up()) {
+        if !may_connect || (self.index > 0 && !self.conn.path(0).is_some_and(|first| first.is_up()))
+        {
+            self.have_connected();
             return;
         }
         if !self.transition(PathState::Down, PathState::Connecting) {
@@ -233,9 +247,26 @@ impl Path {
         }
     }
 
-    /// Closes what carries the path, unless somebody has begun to use it. The next message connects it again.
+    /// Has the path connected by way of path 0: the active end does so when that comes up, or when it is asked there.
+    ///
+    /// The passive end repeats that as long as messages wait for the path, since the active one may not have noticed yet
+    /// that it is down.
+    fn have_connected(self: &Arc<Self>) {
+        if self.index == 0 || self.is_surplus() || self.state() != PathState::Down {
+            return;
+        }
+        if let Some(first) = self.conn.path(0) {
+            self.conn.probe(&first);
+            first.connect_if_down();
+        }
+        if self.waits_for_peer() {
+            self.plan_reconnect();
+        }
+    }
+
+    /// Closes what carries the path, unless somebody has begun to use the connection. The next message connects it again.
     fn rest(self: &Arc<Self>) {
-        let idle = !self.holds_user_messages();
+        let idle = self.conn.may_rest();
         if idle
             && (self.transition(PathState::Up, PathState::Error)
                 || self.transition(PathState::Connecting, PathState::Error))
@@ -302,6 +333,10 @@ impl Path {
     /// Closes what carries the path and puts what was not acknowledged back in the queue. Sleeps.
     fn take_down(self: &Arc<Self>, destroy: bool) {
         let mut xmit = self.xmit.lock();
+        if let Some(cut_off) = &xmit.current {
+            // The transport may acknowledge its own end, which takes the place of what was not sent of the message.
+            cut_off.forget_end();
+        }
         self.ops.shutdown(self, destroy);
         self.conn.rds.count(Core::ConnReset);
         self.count_loss();

@@ -41,7 +41,10 @@ use weft::net::{
         OptOut, //
     },
 };
-use weft_proto::rds::uapi::AF_RDS;
+use weft_proto::rds::{
+    counters::Core,
+    uapi::AF_RDS, //
+};
 
 /// The only type of socket there is.
 const SOCK_SEQPACKET: i32 = 5;
@@ -53,6 +56,7 @@ fn release(sk: &UserSock) {
         let mut rx = sk.rx.lock();
         rx.closed = true;
         sk.rds.remove_unread(rx.count, rx.bytes);
+        sk.rds.count_by(Core::RecvBytesFreedFromSock, rx.bytes);
         core::mem::take(&mut rx.messages)
     };
     while let Some(message) = received.pop_front() {
@@ -63,6 +67,9 @@ fn release(sk: &UserSock) {
     // ORDERING: Nobody else is in a system call on this socket.
     if sk.monitoring.load(Relaxed) {
         sk.net.remove_monitor(sk);
+    }
+    if sk.met_congestion.load(Relaxed) {
+        sk.net.remove_congested(sk);
     }
     let (bound, attached, cached) = {
         let mut binding = sk.binding.lock();
