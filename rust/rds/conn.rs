@@ -267,6 +267,12 @@ impl Conn {
             .any(|path| path.holds_user_messages())
     }
 
+    /// Whether somebody waits for the news that a port of the peer is free again.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let map = &self.peer_map;
+        map.is_congested() && (map.waiters.has_sleepers() || self.net.awaits_news())
+    }
+
     /// Whether a path is up.
     fn is_up(&self) -> bool {
         self.paths.lock().iter().any(|path| path.is_up())

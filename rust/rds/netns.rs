@@ -173,6 +173,13 @@ impl NetState {
         }
     }
 
+    /// Whether a socket has met congestion and was not told since that it has ended.
+    pub(crate) fn awaits_news(&self) -> bool {
+        let has_failed = |sk: &ARef<RdsSock>| sock::saw_congestion(sk);
+        let monitors = |sk: &ARef<RdsSock>| sk.monitor.lock().waiting != 0;
+        self.congested.lock().values().any(has_failed) || self.monitors.lock().values().any(monitors)
+    }
+
     /// Has `sk` told about ports that become free. May sleep.
     pub fn add_monitor(&self, sk: &RdsSock) -> Result {
         add(&self.monitors, sk)

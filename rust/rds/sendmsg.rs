@@ -255,7 +255,7 @@ fn wake_path(path: &Arc<Path>) {
 #[inline]
 fn wait_for_congestion(
     sk: &UserSock,
-    path: &Path,
+    path: &Arc<Path>,
     port: u16,
     nonblock: bool,
     timeout: &mut i64,
@@ -265,6 +265,8 @@ fn wait_for_congestion(
         return Ok(());
     }
     sock::note_congestion(sk)?;
+    // A path that was given up before this could be noticed is to come up for the news.
+    wake_path(path);
     if nonblock {
         // ORDERING: A setting on its own.
         if sk.monitoring.load(Relaxed) {

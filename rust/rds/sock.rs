@@ -27,8 +27,11 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
-            Relaxed,
             Release, //
+        },
+        barrier::{
+            smp_mb,
+            Full, //
         },
         Arc, //
     },
@@ -252,12 +255,14 @@ impl SockState {
 pub(crate) fn note_congestion(sk: &RdsSock) -> Result {
     // ORDERING: `Release` pairs with `saw_congestion`.
     sk.saw_congestion.store(true, Release);
-    // ORDERING: One of two senders adds it.
-    if !sk.met_congestion.xchg(true, Relaxed) {
-        sk.net.add_congested(sk).inspect_err(|_| {
-            sk.met_congestion.store(false, Relaxed);
-        })?;
+    if !sk.met_congestion.load(Acquire) {
+        // Two senders may both do so, which makes no difference.
+        sk.net.add_congested(sk)?;
+        // ORDERING: `Release`: who sees this finds the socket there.
+        sk.met_congestion.store(true, Release);
     }
+    // ORDERING: The caller looks at the map once more. Either it sees an update, or that sees the mark.
+    smp_mb(Full);
     Ok(())
 }
 

@@ -167,8 +167,7 @@ impl Path {
         if self.index > 0 {
             return self.holds_user_messages();
         }
-        // Also for the news that a port is free again, which somebody may wait for.
-        self.conn.holds_user_messages() || self.conn.peer_map.is_congested()
+        self.conn.holds_user_messages() || self.conn.is_waited_for()
     }
 
     /// Whether it is the peer that connects the path.

@@ -330,22 +330,23 @@ impl<T: TaskItem<ID>, const ID: u64> Task<T, ID> {
             // It was pending already and has its reference and its count.
             drop(ManuallyDrop::into_inner(reference));
             task.queue.0.leave();
-            if task.left() > delay {
-                Self::reschedule(object, delay);
-            }
+            task.bring_forward(delay);
         }
     }
 
-    /// Jiffies until a task that waits for its time begins to run; 0 for one that is about to, or not scheduled. A hint.
-    fn left(&self) -> usize {
+    /// Has a task that waits for its time wait no longer than `delay` jiffies. Any context.
+    ///
+    /// One that was taken off the timer, and waits only for a worker, is left alone.
+    fn bring_forward(&self, delay: usize) {
         // SAFETY: The work is initialised. Its timer may be changed at the same time, which makes the value old.
         let expires = unsafe { (&raw const (*self.work.get()).timer.expires).read_volatile() };
-        let left = expires.wrapping_sub(time::jiffies());
-        // The counter wraps: what seems more than half of it is in the past.
-        if left > usize::MAX / 2 {
-            0
-        } else {
-            left
+        let sooner = time::jiffies().wrapping_add(delay);
+        // The counter wraps: what seems more than half of it ahead is in the past.
+        let gain = expires.wrapping_sub(sooner);
+        if gain != 0 && gain <= usize::MAX / 2 {
+            // SAFETY: The timer is initialised with the work. This changes it only if it is still pending, which leaves
+            // the work pending, with its reference.
+            unsafe { bindings::mod_timer_pending(&raw mut (*self.work.get()).timer, sooner) };
         }
     }
 

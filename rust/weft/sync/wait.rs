@@ -161,6 +161,12 @@ impl WaitQueue {
         unsafe { wait_on(self.as_raw(), waiter, timeout, condition) }
     }
 
+    /// Whether somebody waits, or is about to after having looked at what was changed before this. Any context.
+    pub fn has_sleepers(&self) -> bool {
+        // SAFETY: By the type invariants the head is initialised.
+        unsafe { bindings::weft_helper_wq_has_sleeper(self.as_raw()) }
+    }
+
     /// Wakes everybody who waits. Call it after the condition was made true; any context.
     #[inline]
     pub fn wake_all(&self) {
