@@ -177,7 +177,8 @@ impl NetState {
     pub(crate) fn awaits_news(&self) -> bool {
         let has_failed = |sk: &ARef<RdsSock>| sock::saw_congestion(sk);
         let monitors = |sk: &ARef<RdsSock>| sk.monitor.lock().waiting != 0;
-        self.congested.lock().values().any(has_failed) || self.monitors.lock().values().any(monitors)
+        self.congested.lock().values().any(has_failed)
+            || self.monitors.lock().values().any(monitors)
     }
 
     /// Has `sk` told about ports that become free. May sleep.

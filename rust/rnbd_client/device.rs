@@ -63,8 +63,6 @@ pub(crate) struct Inner {
     pub(crate) offer: Option<Offer>,
     /// The life of the session in which mapping it again was tried last.
     pub(crate) tried_in: u32,
-    /// How often the session was lost, as far as it was told.
-    pub(crate) losses: u32,
 }
 
 /// A mapped device.
@@ -120,7 +118,6 @@ impl Device {
                     disk: None,
                     offer: None,
                     tried_in: 0,
-                    losses: 0,
                 }, "rnbd_device"),
                 parts <- new_mutex!(None, "rnbd_device_parts"),
                 task <- new_task!(new.queue, "rnbd_unmap"),
@@ -183,7 +180,6 @@ impl Device {
     /// The session went down. Requests are still given to the session, which knows whether they fail or wait.
     pub(crate) fn link_down(&self) {
         let mut inner = self.inner.lock();
-        inner.losses = inner.losses.wrapping_add(1);
         if let Ok(state) = inner.state.step(Event::LinkLost) {
             inner.state = state;
             self.target.link_down();

@@ -26,12 +26,12 @@ use zerocopy::IntoBytes;
 impl Device {
     /// Has the server open the device. Sleeps. From `Ok` on the server is to be told when it is not used any more.
     pub(crate) fn open(&self) -> Result<Offer> {
-        let (life, losses) = (self.rtrs.life(), self.inner.lock().losses);
+        let life = self.rtrs.life();
         let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
         let answer = admin::open(&self.rtrs, path, self.access).inspect_err(|error| {
             pr_err!("{}: the server does not open it: {:?}\n", self, error);
         })?;
-        self.opened(answer.as_bytes(), life, losses).inspect_err(|_| {
+        self.opened(answer.as_bytes(), life).inspect_err(|_| {
             // The server thinks that all is well.
             self.close(answer.fields().device_id, life);
         })
@@ -45,8 +45,8 @@ impl Device {
         }
     }
 
-    /// Acts upon the server's answer, given in this life of the session, to what was asked after so many `losses`.
-    fn opened(&self, answer: &[u8], life: u32, losses: u32) -> Result<Offer> {
+    /// Acts upon the server's answer, given in this life of the session.
+    fn opened(&self, answer: &[u8], life: u32) -> Result<Offer> {
         let refused = |why| {
             pr_err!("{}: refused: {}\n", self, Plain(why));
             EINVAL
@@ -60,9 +60,8 @@ impl Device {
             Err(State::Mapped) => State::Mapped,
             Err(_) => return Err(ENOENT),
         };
-        if self.rtrs.life() != life || inner.losses != losses {
+        if self.rtrs.life() != life || !self.rtrs.is_up() {
             // The answer came from before the session went down: the number in it may mean another device by now.
-            // Where that is not known yet, it will be told, and finds the device open.
             return Err(ECONNRESET);
         }
         if let Some(old) = &inner.offer {
@@ -87,6 +86,18 @@ impl Device {
         }
         pr_info!("{}: mapping it again\n", self);
         self.open().map(drop)
+    }
+
+    /// The session is in this life. A device that was opened in an earlier one is not open any more, whether that was told
+    /// or not.
+    pub(crate) fn forget_earlier(&self, life: u32) {
+        if self
+            .target
+            .get()
+            .is_some_and(|(_, opened_in)| opened_in != life)
+        {
+            self.link_down();
+        }
     }
 
     /// Whether the device is to be opened on the server again, now that the session is in this life.

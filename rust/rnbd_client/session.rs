@@ -205,6 +205,7 @@ impl Session {
             return;
         }
         let life = link.rtrs.life();
+        self.for_each(|device| device.forget_earlier(life));
         while let Some(device) = self.find(|device| device.wants_remap(life)) {
             device.remap_after_reconnect(life);
         }

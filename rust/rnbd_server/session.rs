@@ -64,6 +64,9 @@ use weft_proto::{
 };
 use zerocopy::IntoBytes;
 
+/// How long a client that begins anew waits for what it has given up, in milliseconds: less than it waits for an answer.
+const ANEW_MS: u32 = 20_000;
+
 /// What waits for the task of a session.
 enum Job {
     /// The client introduces itself once more, in this version of the protocol.
@@ -150,14 +153,21 @@ impl Session {
     ///
     /// This server may not have noticed that it had none, and still be at work on what the client has given up.
     fn introduced(self: &Arc<Self>, version: u8, operation: Operation) {
-        let path = operation.path().unwrap_or(0);
         // ORDERING: Numbers by themselves.
-        let before = self.introduced.xchg(path, Relaxed);
-        if self.version.xchg(version.into(), Relaxed) == 0 || before == path {
-            answer_with(operation, SessInfo::response(version).as_bytes());
+        let first = self.version.load(Relaxed) == 0;
+        if first || self.introduced.load(Relaxed) == operation.path().unwrap_or(0) {
+            self.welcome(version, operation);
         } else {
             self.enqueue(Job::Again(version, operation));
         }
+    }
+
+    fn welcome(&self, version: u8, operation: Operation) {
+        // ORDERING: As above.
+        self.introduced
+            .store(operation.path().unwrap_or(0), Relaxed);
+        self.version.store(version.into(), Relaxed);
+        answer_with(operation, SessInfo::response(version).as_bytes());
     }
 
     /// What the client had before it lost its paths is over, before it is told that it may go on: nothing that it has
@@ -165,21 +175,21 @@ impl Session {
     fn begin_anew(&self, version: u8, operation: Operation) {
         pr_info!("{}: the client has lost its paths and begins anew\n", self);
         operation.close_older_paths();
-        self.close_all();
+        self.close_all(ANEW_MS);
         // Whatever of that comes late finds its device under no number.
         if self.devices.keep_all().is_err() {
             // Then the closed devices stay in their places, as good as kept.
             pr_warn!("{}: no memory to forget the devices\n", self);
         }
-        answer_with(operation, SessInfo::response(version).as_bytes());
+        self.welcome(version, operation);
     }
 
-    /// Closes all devices, and waits for what is under way on them.
-    fn close_all(&self) {
+    /// Closes all devices, and waits for what is under way on them, at most so long.
+    fn close_all(&self, ms: u32) {
         self.devices.for_each(|device| {
             device.shut();
         });
-        let deadline = jiffies().wrapping_add(msecs_to_jiffies(DRAIN_MS));
+        let deadline = jiffies().wrapping_add(msecs_to_jiffies(ms));
         self.devices
             .for_each(|device| device.drain(left_until(deadline)));
     }
@@ -221,7 +231,7 @@ impl Session {
         let jobs = self.jobs.lock().take();
         Task::cancel_sync(self);
         drop(jobs);
-        self.close_all();
+        self.close_all(DRAIN_MS);
         if self.devices.clear().is_err() {
             pr_warn!("{}: no memory to forget the devices at once\n", self);
         }

@@ -105,7 +105,10 @@ impl<T: Send + Sync + 'static> Table<T> {
     ///
     /// Without memory for that the number stays what it is; its device is closed all the same.
     pub(crate) fn free(&self, id: u32) -> Result {
-        self.change(|at, slot| at == id && !matches!(slot, Slot::Free), |_| Slot::Free)
+        self.change(
+            |at, slot| at == id && !matches!(slot, Slot::Free),
+            |_| Slot::Free,
+        )
     }
 
     /// Forgets a device, if it is still there: its number stands for nothing until the client closes it. As above.

@@ -59,6 +59,16 @@ const OPEN_PAUSE_MS: u32 = 2000;
 /// How long the peer may take to hang up on its side, in milliseconds.
 const HANGUP_MS: u32 = 5000;
 
+/// When a path is to be connected again.
+enum Next {
+    /// In so many milliseconds.
+    In(u32),
+    /// There is no attempt left.
+    Never,
+    /// It is not waiting for that.
+    NotWanted,
+}
+
 impl TaskItem<RECOVERY> for Path {
     fn run(this: Arc<Self>) {
         noio::scope(|| this.recover());
@@ -109,13 +119,14 @@ impl Path {
 
     /// Sets up a link and lets requests onto it.
     fn establish(self: &Arc<Self>) -> Result {
-        let mut place = self.link.lock();
-        // A user who wants the path back may be faster than the recovery from the link that broke.
-        self.end_link(&mut place);
+        self.establish_in(&mut self.link.lock())
+    }
+
+    /// As above, where no link is in the path's place.
+    fn establish_in(self: &Arc<Self>, place: &mut Option<Arc<Link>>) -> Result {
         let (serial, first) = self.next_link();
         let result =
-            connect::connect(self, serial, first).and_then(|link| self.come_up(&mut place, link));
-        drop(place);
+            connect::connect(self, serial, first).and_then(|link| self.come_up(place, link));
         if let Err(error) = result {
             self.fail(serial);
             pr_info!("{}: connecting failed: {:?}\n", self.label(), error);
@@ -139,14 +150,6 @@ impl Path {
         Ok(())
     }
 
-    /// Takes the link down, unless it is up: then it is not the one that broke. Sleeps.
-    fn take_down(self: &Arc<Self>) {
-        let mut place = self.link.lock();
-        if !self.is_connected() {
-            self.end_link(&mut place);
-        }
-    }
-
     /// Ends the link in the path's place: stops requests, hangs up, waits for the device, moves the requests elsewhere.
     /// Sleeps.
     fn end_link(self: &Arc<Self>, place: &mut Option<Arc<Link>>) {
@@ -160,8 +163,17 @@ impl Path {
 
     /// What [`RECOVERY`] does.
     fn recover(self: &Arc<Self>) {
-        self.take_down();
-        if self.step(ClientEvent::Closed).is_err() {
+        let closed = {
+            let mut place = self.link.lock();
+            if self.is_connected() {
+                // A user who wanted the path back was faster, and what is here is not the link that broke. Who takes the
+                // path out of this state has this done once more.
+                return;
+            }
+            self.end_link(&mut place);
+            self.step(ClientEvent::Closed).is_ok()
+        };
+        if !closed {
             self.schedule_reconnect();
         }
     }
@@ -169,8 +181,8 @@ impl Path {
     /// Puts the next attempt on the calendar, or gives the path up if there is none.
     fn schedule_reconnect(self: &Arc<Self>) {
         match self.next_attempt() {
-            Some(delay) => Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(delay)),
-            None if self.state() == ClientState::Reconnecting => {
+            Next::In(delay) => Task::<Self, RECONNECT>::reschedule(self, msecs_to_jiffies(delay)),
+            Next::Never => {
                 pr_warn!(
                     "{}: the path is given up; it can be reconnected by hand\n",
                     self.label()
@@ -178,27 +190,28 @@ impl Path {
                 self.start_close();
                 self.round_over();
             }
-            None => {}
+            Next::NotWanted => {}
         }
     }
 
-    /// Milliseconds until the next attempt, which is counted.
-    fn next_attempt(&self) -> Option<u32> {
+    /// When the next attempt is due, which is counted.
+    fn next_attempt(&self) -> Next {
         let limit = self.session.settings.reconnect_limit();
         let delay = u32::from(self.session.reconnect_delay);
         let mut status = self.status.lock();
         if status.state != ClientState::Reconnecting {
-            return None;
+            return Next::NotWanted;
         }
         if core::mem::take(&mut status.eager) {
-            return Some(PAUSE_MS);
+            return Next::In(PAUSE_MS);
         }
-        let wait = status.attempts.next(limit, delay, random_u32())?;
-        Some(
-            u32::try_from(wait)
-                .unwrap_or(u32::MAX)
-                .saturating_add(PAUSE_MS),
-        )
+        match status.attempts.next(limit, delay, random_u32()) {
+            Some(wait) => {
+                let wait = u32::try_from(wait).unwrap_or(u32::MAX);
+                Next::In(wait.saturating_add(PAUSE_MS))
+            }
+            None => Next::Never,
+        }
     }
 
     /// What [`RECONNECT`] does: one attempt.
@@ -206,10 +219,19 @@ impl Path {
         if self.state() != ClientState::Reconnecting {
             return;
         }
-        if self.step(ClientEvent::Attempt).is_err() {
-            return;
-        }
-        if self.establish().is_err() {
+        let result = {
+            let mut place = self.link.lock();
+            // A user who wants the path back may be faster than the recovery from the link that broke. Before the
+            // attempt begins, which the end of that link would be taken for a failure of.
+            if self.state() == ClientState::Reconnecting {
+                self.end_link(&mut place);
+            }
+            if self.step(ClientEvent::Attempt).is_err() {
+                return;
+            }
+            self.establish_in(&mut place)
+        };
+        if result.is_err() {
             self.stats.connecting_failed();
             // A path that came up and fell at once is on its way already.
             if self.step_from_error() {

@@ -197,6 +197,11 @@ impl Session {
         self.routes.read().open
     }
 
+    /// Whether a path is up. Any context up to softirq.
+    pub fn is_up(&self) -> bool {
+        !self.routes.read().links.is_empty()
+    }
+
     /// How often the session came up; see [`Io::life`]. Any context up to softirq.
     ///
     /// In `User::link` with `Connected`, and after `open` has returned, it is the life of the server that the user

@@ -97,7 +97,7 @@ impl Operation {
         Some(question.claim.conn().path.id)
     }
 
-    /// Closes the paths of the session that are older than the one that the request came over. Process context.
+    /// Closes the paths of the session that were up before the one that the request came over was begun. Process context.
     ///
     /// For a client that says it has lost all its paths: this server has not noticed of some of them. Requests that have
     /// arrived there may still be handed out for a moment.

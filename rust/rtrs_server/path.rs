@@ -180,6 +180,8 @@ pub(crate) struct Path {
     /// What the setup task is at.
     #[pin]
     pub(crate) setup: Mutex<Setup>,
+    /// The number that the next path had when this one came up; 0 before.
+    up: Atomic<PathId>,
     /// The user of the session was told of this path.
     pub(crate) counted: Atomic<bool>,
     /// Whether the peer is alive.
@@ -230,6 +232,7 @@ impl Path {
                 heard: Atomic::new(time::ktime_get()),
                 conns <- new_mutex!(Conns { list, pd: None }, "rtrs_path_conns"),
                 setup <- new_mutex!(Setup::default(), "rtrs_path_setup"),
+                up: Atomic::new(0),
                 counted: Atomic::new(false),
                 pulse <- Pulse::new(),
                 stats,
@@ -278,6 +281,18 @@ impl Path {
             self.changed.wake_all();
             Task::<Self, { task::CLOSE }>::schedule(self, 0);
         }
+    }
+
+    /// The path is up.
+    pub(crate) fn note_up(&self) {
+        // ORDERING: A number by itself.
+        self.up.store(self.session.server().next_path(), Relaxed);
+    }
+
+    /// The number of the first path that was begun when this one was up, if it is.
+    pub(crate) fn up_before(&self) -> Option<PathId> {
+        let next = self.up.load(Relaxed);
+        (next != 0).then_some(next)
     }
 
     /// The client connected once more: the time limit begins again.

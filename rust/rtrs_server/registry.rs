@@ -209,10 +209,11 @@ impl Registry {
         });
     }
 
-    /// Closes the paths of a session that were begun before path number `id`. Process context.
+    /// Closes the paths of a session that were up before path number `id` was begun. Process context.
     pub(crate) fn close_older(&self, session: &Arc<Session>, id: PathId) {
         self.for_each_path(|path| {
-            if Arc::ptr_eq(&path.session, session) && path.id < id {
+            let older = path.up_before().is_some_and(|next| next <= id);
+            if Arc::ptr_eq(&path.session, session) && older {
                 path.close("its client has lost all its paths");
             }
         });

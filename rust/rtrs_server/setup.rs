@@ -191,6 +191,7 @@ impl Path {
     /// Tells the user of the path, and lets its connections serve requests.
     fn serve(self: &Arc<Self>, slots: &Arc<Slots>) -> Result {
         let user = self.session.path_up()?;
+        self.note_up();
         // ORDERING: The closing task waits for this one to end first.
         self.counted.store(true, Relaxed);
         let config = self.session.server().config();

@@ -158,7 +158,10 @@ impl Slot {
         pd: &Arc<Pd>,
         keys: Option<Paging>,
     ) -> Result<Arc<Self>> {
-        let mapped = Arc::new(MappedPages::new(pd.device(), memory.pages.clone())?, GFP_KERNEL)?;
+        let mapped = Arc::new(
+            MappedPages::new(pd.device(), memory.pages.clone())?,
+            GFP_KERNEL,
+        )?;
         let key = match keys {
             Some(paging) => Some(Key::new(pd, &mapped, paging)?),
             None => None,

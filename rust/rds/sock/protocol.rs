@@ -10,11 +10,7 @@ use super::{
     UserSock, //
 };
 use crate::{
-    names,
-    poll,
-    recvmsg,
-    sendmsg,
-    sockopt,
+    names, poll, recvmsg, sendmsg, sockopt,
     state::RDS,
     trace::{
         self,

@@ -188,6 +188,21 @@ impl<M: Burden> Lane<M> {
         }
     }
 
+    /// Takes the memory of a request from the device. If that fails the device may use it for ever, and the request with
+    /// it has no end.
+    fn revoke(&self, proof: &Drained) -> Option<M> {
+        let result = self.region.revoke(proof);
+        result.unwrap_or_else(|error| {
+            let label = self.path.label();
+            pr_err!(
+                "{}: the device does not give memory back: {:?}\n",
+                label,
+                error
+            );
+            None
+        })
+    }
+
     /// Takes out what a drained connection `cid` leaves behind: a request to be sent elsewhere, or to be completed
     /// because the server had answered it. Sleeps.
     pub(crate) fn salvage(&self, cid: u16, proof: &Drained) -> Option<Salvage> {
@@ -200,10 +215,7 @@ impl<M: Burden> Lane<M> {
         let memory = match busy.memory {
             Memory::Back(memory) => Some(memory),
             Memory::None => None,
-            _ => self
-                .loan
-                .take(proof)
-                .or_else(|| self.region.revoke(proof).ok().flatten()),
+            _ => self.loan.take(proof).or_else(|| self.revoke(proof)),
         };
         self.unclaim();
         let answer = busy.answer;

@@ -362,7 +362,8 @@ impl<'o> Chain<'o> {
     /// To be called before another chain can get the same number.
     #[cold]
     pub(super) fn revert(&mut self) -> bool {
-        self.pledges().fold(true, |all, pledge| pledge.revert() && all)
+        self.pledges()
+            .fold(true, |all, pledge| pledge.revert() && all)
     }
 
     /// Instead of [`Self::commit`]: the chain is not posted, and its owner may go.

@@ -214,21 +214,20 @@ impl QueuePair {
 
     /// Waits until all work requests are over and have been handled. Whether they are.
     fn drain(&self, raw: *mut bindings::ib_qp) -> bool {
+        // SAFETY: The queue pair is there until `end` destroys it.
+        if unsafe { bindings::weft_helper_ib_has_drain(raw) } {
+            self.drain_by_device(raw);
+            return true;
+        }
         let mut attr = bindings::ib_qp_attr {
             qp_state: bindings::ib_qp_state_IB_QPS_ERR,
             ..Default::default()
         };
         // CAST: A small bit.
         let mask = bindings::ib_qp_attr_mask_IB_QP_STATE as ffi::c_int;
-        // SAFETY: The queue pair is there until `end` destroys it.
-        if unsafe { bindings::ib_modify_qp(raw, &mut attr, mask) } != 0 {
-            // Nor would a device that drains it by itself, which begins with this.
-            return false;
-        }
         // SAFETY: As above.
-        if unsafe { bindings::weft_helper_ib_has_drain(raw) } {
-            self.drain_by_device(raw);
-            return true;
+        if unsafe { bindings::ib_modify_qp(raw, &mut attr, mask) } != 0 {
+            return false;
         }
         self.post_marks(raw)
             && self.sentinel.send.wait(self.send.cq())
