@@ -10,6 +10,7 @@ use crate::{
     conn::Conn,
     message::Message,
     queue::TxQueue,
+    reconnect::Reconnect,
     trace,
     transport::{
         Kind,
@@ -17,8 +18,7 @@ use crate::{
     },
     worker::{
         Event,
-        Events,
-        Reconnect, //
+        Events, //
     },
 };
 use kernel::{

@@ -55,6 +55,7 @@ mod operations;
 pub mod path;
 mod poll;
 pub mod queue;
+mod reconnect;
 pub mod recv;
 mod recvmsg;
 pub mod send;
