@@ -7,9 +7,13 @@
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
+/*
+ * A namespace that is being set up can fail to be, and is freed then whatever refers to it. When nothing can fail any
+ * more it is put on the list of all namespaces, and keeps the pointer to the next one for ever.
+ */
 bool weft_helper_maybe_get_net(struct net *net)
 {
-	return maybe_get_net(net);
+	return READ_ONCE(net->list.next) && maybe_get_net(net);
 }
 WEFT_EXPORT(maybe_get_net);
 

@@ -59,6 +59,8 @@ WEFT_EXPORT(alloc_workqueue);
 
 u64 __percpu *weft_helper_alloc_percpu_u64(size_t count)
 {
+	if (count > PCPU_MIN_UNIT_SIZE / sizeof(u64))
+		return NULL;
 	return __alloc_percpu(count * sizeof(u64), __alignof__(u64));
 }
 WEFT_EXPORT(alloc_percpu_u64);

@@ -24,6 +24,12 @@ int weft_helper_sk_state(const struct sock *sk)
 }
 WEFT_EXPORT(sk_state);
 
+bool weft_helper_sk_listens(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_state) == TCP_LISTEN;
+}
+WEFT_EXPORT(sk_listens);
+
 u32 weft_helper_tcp_write_seq(const struct sock *sk)
 {
 	return READ_ONCE(tcp_sk(sk)->write_seq);

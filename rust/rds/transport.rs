@@ -259,7 +259,7 @@ impl Transports {
         let entry = entries.get(kind.slot())?.as_ref()?;
         // The use keeps the module from being unloaded for as long as the reference of the module is tried for.
         let transport = entry.enter()?;
-        let module = ModuleRef::try_get(entry.module)?;
+        let module = ModuleRef::try_get_live(entry.module).ok()?;
         Some(Attached {
             transport,
             _module: module,

@@ -86,10 +86,13 @@ macro_rules! impl_home_item {
         ::kernel::list::impl_list_item! {
             impl ListItem<$id> for $self { using ListLinks { self.$links }; }
         }
-        // SAFETY: One field, named once for this `ID`.
+        // SAFETY: One field of the object itself, named once for this `ID`.
         unsafe impl $crate::list::HomeItem<$id> for $self {
             #[inline]
             fn home(&self) -> &$crate::list::Home {
+                // It is a field of this type, and not of what the type derefs to; and a `Home`, not what derefs to one.
+                const _: usize = ::core::mem::offset_of!($self, $home);
+                let _: *const $crate::list::Home = ::core::ptr::addr_of!(self.$home);
                 &self.$home
             }
         }

@@ -37,7 +37,7 @@ unsafe impl Sync for ModuleRef {}
 
 impl ModuleRef {
     /// Takes a reference, unless the module is being unloaded. Any context.
-    pub fn try_get(module: &'static ThisModule) -> Option<Self> {
+    fn try_get(module: &'static ThisModule) -> Option<Self> {
         let module = module.as_ptr();
         // SAFETY: A `ThisModule` has the pointer of a module that is there, or null for built-in
         // code, which C allows.
@@ -47,12 +47,16 @@ impl ModuleRef {
         taken.then(|| Self { module })
     }
 
-    /// Takes a reference for code of the module that nothing else waits for. Any context.
+    /// Takes a reference. Any context.
     ///
     /// `ENODEV` if the module is being unloaded, `EAGAIN` if it is still being loaded: if that failed, it would not wait
     /// for references.
     pub fn try_get_live(module: &'static ThisModule) -> Result<Self> {
         let reference = Self::try_get(module).ok_or(ENODEV)?;
+        if reference.module.is_null() {
+            // Built-in code stays.
+            return Ok(reference);
+        }
         // SAFETY: The module is there; C changes the field while others look at it.
         let state = unsafe { ptr::read_volatile(&raw const (*reference.module).state) };
         if state == bindings::module_state_MODULE_STATE_COMING {

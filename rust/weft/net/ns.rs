@@ -112,7 +112,7 @@ impl Net {
         unsafe { bindings::weft_helper_net_inum(self.as_raw()) }
     }
 
-    /// Takes an active reference, unless the last one is gone already.
+    /// Takes an active reference, unless the last one is gone already, or the namespace is still being set up.
     #[inline]
     pub fn try_get(&self) -> Option<NetRef> {
         // SAFETY: By the type invariants the namespace is valid.

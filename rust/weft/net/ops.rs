@@ -13,7 +13,8 @@ use crate::{
         life::Life,
         msg::{
             MsgDest,
-            MsgSource, //
+            MsgSource,
+            MSG_TRUNC, //
         },
         poll::PollTable,
         proto::{
@@ -201,7 +202,9 @@ impl<T: Protocol> Ops<T> {
         // SAFETY: By the safety requirements.
         let mut msg = unsafe { MsgSource::from_raw(msg) };
         // SAFETY: `sock` is a live socket.
-        count(T::sendmsg(unsafe { Socket::from_raw(sock) }, &mut msg, len))
+        let sent = T::sendmsg(unsafe { Socket::from_raw(sock) }, &mut msg, len);
+        // C goes on from there in what it has given.
+        count(sent.map(|sent| sent.min(len)))
     }
 
     /// # Safety
@@ -218,7 +221,16 @@ impl<T: Protocol> Ops<T> {
         let mut msg = unsafe { MsgDest::from_raw(msg) };
         // SAFETY: `sock` is a live socket.
         let sk = unsafe { Socket::from_raw(sock) };
-        count(T::recvmsg(sk, &mut msg, len, flags))
+        let received = T::recvmsg(sk, &mut msg, len, flags);
+        // C looks at so much of what was filled in; with the flag it knows that there may be less.
+        let truncates = u32::from_ne_bytes(flags.to_ne_bytes()) & MSG_TRUNC != 0;
+        count(received.map(|received| {
+            if truncates {
+                received
+            } else {
+                received.min(len)
+            }
+        }))
     }
 
     /// # Safety

@@ -154,20 +154,19 @@ impl<T: PerNetData> PerNet<T> {
         result
     }
 
-    /// The data of a namespace.
+    /// The data of a namespace, if it has been made.
     ///
-    /// `None` if `net` is on its way up and this registration's turn has not come, or on its way down and it is over.
-    #[inline]
-    pub fn get<'a>(&'a self, net: &'a Net) -> Option<Pin<&'a T>> {
+    /// # Safety
+    ///
+    /// To be called by a callback of this registration for `net`.
+    unsafe fn get<'a>(&'a self, net: &'a Net) -> Option<Pin<&'a T>> {
         let slot = self.slot(net)?;
         // ORDERING: Pairs with the `Release` in `init_callback`: the data is seen initialised.
         // SAFETY: The slot is valid as long as the namespace is not left.
         let data = unsafe { slot.as_ref() }.data.load(Acquire);
-        // SAFETY: The data is pinned. It is dropped by `exit_callback` only, which does not run before `'a` is over:
-        // - when the module leaves, because the drop of `self` calls it, and `self` is borrowed;
-        // - when the namespace ends, because by the invariant of `Net` there is either an active reference, so it does
-        //   not end, or the caller is in a pernet callback, and C calls them for one namespace one after the other:
-        //   `exit_callback` either has run and cleared the pointer, or runs after the borrow `net` has ended.
+        // SAFETY: The data is pinned. It is dropped by `exit_callback` only. C calls the callbacks for one namespace one
+        // after the other, and the caller is one of them, so that either has run and cleared the pointer, or does so
+        // after the borrow `net` has ended.
         NonNull::new(data).map(|data| unsafe { Pin::new_unchecked(data.as_ref()) })
     }
 
@@ -242,7 +241,8 @@ impl<T: PerNetData> PerNet<T> {
         };
         // SAFETY: This is a callback for `net`.
         let net = unsafe { Net::from_raw(net) };
-        if let Some(data) = this.get(net) {
+        // SAFETY: As above.
+        if let Some(data) = unsafe { this.get(net) } {
             data.pre_exit(net);
         }
     }
@@ -257,7 +257,8 @@ impl<T: PerNetData> PerNet<T> {
         };
         // SAFETY: This is a callback for `net`.
         let net = unsafe { Net::from_raw(net) };
-        if let Some(data) = this.get(net) {
+        // SAFETY: As above.
+        if let Some(data) = unsafe { this.get(net) } {
             data.exit(net);
         }
         let Some(slot) = this.slot(net) else {

@@ -255,8 +255,12 @@ unsafe extern "C" fn data_ready_callback(sk: *mut bindings::sock) {
         // SAFETY: The socket is valid during the callback.
         let _lock = unsafe { hook::ReadLock::new(sk) };
         // SAFETY: As above.
-        if let Some(hooks) = unsafe { hook::get(sk) } {
-            // SAFETY: Only a listener has hooks, see `ListenSocket`, and they are valid as long as the lock is held.
+        let hooks = unsafe { hook::get(sk) };
+        // A child that has been accepted and attached meanwhile has hooks of another kind.
+        // SAFETY: As above.
+        if let Some(hooks) = hooks.filter(|_| unsafe { bindings::weft_helper_sk_listens(sk) }) {
+            // SAFETY: These are the hooks of a listener, see `ListenSocket`: it gets them before it listens and loses
+            // them before it stops, and no child ever listens. They are valid as long as the lock is held.
             unsafe { hooks.cast::<Hooks>().as_ref() }.owner.ready();
         }
     }
