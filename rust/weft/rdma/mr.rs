@@ -359,7 +359,9 @@ impl<M: Mapped> Mr<M> {
         }
         // SAFETY: We hold it, and no work request that names it is left.
         if unsafe { self.deregister() }.is_err() {
-            self.cell.release(POISONED);
+            // INVARIANT: Without memory there is nothing that the device could use.
+            self.cell
+                .release(if state == EMPTY { EMPTY } else { POISONED });
             return Err(EIO);
         }
         // SAFETY: By the type invariants we are the one to access it, and hardware has no access any more.
