@@ -28,9 +28,13 @@ impl Device {
     pub(crate) fn open(&self) -> Result<Offer> {
         let life = self.rtrs.life();
         let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
-        let answer = admin::open(&self.rtrs, path, self.access).inspect_err(|error| {
-            pr_err!("{}: the server does not open it: {:?}\n", self, error);
-        })?;
+        let answer = self
+            .session
+            .introduce(&self.rtrs, life)
+            .and_then(|()| admin::open(&self.rtrs, life, path, self.access))
+            .inspect_err(|error| {
+                pr_err!("{}: the server does not open it: {:?}\n", self, error);
+            })?;
         self.opened(answer.as_bytes(), life).inspect_err(|_| {
             // The server thinks that all is well.
             self.close(answer.fields().device_id, life);
@@ -39,9 +43,9 @@ impl Device {
 
     /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps.
     pub(crate) fn close(&self, id: u32, life: u32) {
-        // In another life the number may be that of another device.
-        if self.rtrs.life() == life && !self.session.is_closed() {
-            let _ = admin::close(&self.rtrs, id);
+        if !self.session.is_closed() {
+            // In another life the number may be that of another device, and the server has closed this one.
+            let _ = admin::close(&self.rtrs, life, id);
         }
     }
 

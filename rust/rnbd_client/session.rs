@@ -17,10 +17,6 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
         Mutex, //
     },
@@ -36,6 +32,7 @@ use rtrs_client::{
 };
 use weft::{
     block::mq::TagSet,
+    mm::noio,
     new_snapshot,
     sync::snapshot::Snapshot, //
 };
@@ -73,8 +70,9 @@ pub(crate) struct Session {
     /// Held by whoever replaces `devices`.
     #[pin]
     changing: Mutex<()>,
-    /// Lower of the two protocol versions.
-    version: Atomic<u32>,
+    /// The life of the RTRS session in which the server was told last who this is.
+    #[pin]
+    introduced: Mutex<Option<u32>>,
 }
 
 impl Session {
@@ -88,7 +86,7 @@ impl Session {
                 link <- new_mutex!(None, "rnbd_session_link"),
                 devices <- new_snapshot!(none, "rnbd_session_devices"),
                 changing <- new_mutex!((), "rnbd_session_changing"),
-                version: Atomic::new(0),
+                introduced <- new_mutex!(None, "rnbd_session_introduced"),
             }? Error),
             GFP_KERNEL,
         )?;
@@ -108,15 +106,23 @@ impl Session {
             tags,
             attrs,
         });
-        self.introduce(rtrs)
+        self.introduce(rtrs, rtrs.life())
     }
 
-    /// Tells the server which version of the protocol is spoken. Sleeps.
-    fn introduce(&self, rtrs: &Arc<rtrs::Session>) -> Result {
-        let version = admin::introduce(rtrs)?;
-        // ORDERING: A number by itself.
-        self.version.store(version.into(), Relaxed);
-        Ok(())
+    /// Tells the server who this is, if it was not told in this life of the RTRS session. Sleeps.
+    ///
+    /// That has to be the first message of a life: a server that still knows of an earlier one closes all that was opened
+    /// before.
+    pub(crate) fn introduce(&self, rtrs: &Arc<rtrs::Session>, life: u32) -> Result {
+        // I/O may wait for the next who wants this lock.
+        noio::scope(|| {
+            let mut introduced = self.introduced.lock();
+            if *introduced != Some(life) {
+                admin::introduce(rtrs, life)?;
+                *introduced = Some(life);
+            }
+            Ok(())
+        })
     }
 
     /// What exists while the session is open; `ENOTCONN` afterwards.
@@ -196,7 +202,8 @@ impl Session {
             // The first time, or the last: whoever opens or closes the session does what is to be done.
             return;
         };
-        if let Err(error) = self.introduce(&link.rtrs) {
+        let life = link.rtrs.life();
+        if let Err(error) = self.introduce(&link.rtrs, life) {
             pr_err!(
                 "{}: the server does not answer after the session came up again: {:?}\n",
                 self,
@@ -204,7 +211,6 @@ impl Session {
             );
             return;
         }
-        let life = link.rtrs.life();
         self.for_each(|device| device.forget_earlier(life));
         while let Some(device) = self.find(|device| device.wants_remap(life)) {
             device.remap_after_reconnect(life);

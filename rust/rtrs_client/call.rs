@@ -24,6 +24,7 @@ use kernel::{
     sync::Arc, //
 };
 use weft::{
+    mm::noio,
     new_spinlock_bh,
     new_wait_queue,
     sync::{
@@ -185,11 +186,14 @@ impl Session {
     ///
     /// `reply` is filled with what the server wrote; the number of bytes asked for is returned, or the server's error.
     /// `EMSGSIZE` if the message is longer than [`MAX_CALL`] or the answer than [`MAX_REPLY`]; `ECONNABORTED` without
-    /// a path; `ETIMEDOUT` if no answer came, and then the path that carried the message is taken down, for its server
-    /// hangs. `EINTR` if the task is killed; the server may still act on the message then. A call may go out during
-    /// `User::link`, and moves to another path if its path breaks.
+    /// a path, and outside of this `life`; `ETIMEDOUT` if no answer came, and then the path that carried the message is
+    /// taken down, for its server hangs. `EINTR` if the task is killed; the server may still act on the message then.
+    ///
+    /// A call may go out during `User::link`, and moves to another path if its path breaks. It is never sent in another
+    /// life than the one that it was made for: the server may have been told something else meanwhile, or know nothing.
     pub fn call(
         self: &Arc<Self>,
+        life: u32,
         direction: Direction,
         message: &[u8],
         reply: &mut [u8],
@@ -199,27 +203,36 @@ impl Session {
             return Err(EMSGSIZE);
         }
         let timeout = i64::try_from(msecs_to_jiffies(timeout_ms))?;
-        let desk = self.take_desk(timeout)?;
-        let slot = desk.slot;
-        let call = Call::new(desk, message, reply.len())?;
+        // I/O may wait for the next who wants this desk.
+        let call = noio::scope(|| {
+            let desk = self.take_desk(timeout)?;
+            let call = Call::new(desk, message, reply.len())?;
+            self.begin(&call, life, direction)?;
+            Ok::<_, Error>(call)
+        })?;
+        if let Some(result) = call.wait(timeout, reply) {
+            return result;
+        }
+        let slot = call.desk.slot;
+        self.no_answer(slot..slot.saturating_add(1));
+        Err(ETIMEDOUT)
+    }
+
+    /// Sends the message of a call.
+    fn begin(self: &Arc<Self>, call: &Arc<Call>, life: u32, direction: Direction) -> Result {
         let job = Job {
             order: Order {
-                slot,
+                slot: call.desk.slot,
                 direction,
-                has_data: !reply.is_empty(),
+                has_data: call.reply_len > 0,
                 queue: Queue::Admin,
                 message: Message::EMPTY,
-                life: 0,
+                life,
             },
             cargo: Cargo::Call(call.clone()),
             deadline: 0,
         };
-        self.send(job).map_err(|(error, _)| error)?;
-        if let Some(result) = call.wait(timeout, reply) {
-            return result;
-        }
-        self.no_answer(slot..slot.saturating_add(1));
-        Err(ETIMEDOUT)
+        self.send(job).map_err(|(error, _)| error)
     }
 
     /// The server hangs: takes down the paths that carry messages in these chunks.

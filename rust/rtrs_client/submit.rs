@@ -88,13 +88,11 @@ impl Session {
     fn try_send(self: &Arc<Self>, mut job: Job, first: bool) -> Result<(), Verdict> {
         let routes = self.routes.read();
         let is_call = matches!(job.cargo, Cargo::Call(_));
-        if !is_call {
-            if !routes.open {
-                return Err(Verdict::Refused(ECONNABORTED, job));
-            }
-            if job.order.life != routes.life {
-                return Err(Verdict::Stale(job));
-            }
+        if !is_call && !routes.open {
+            return Err(Verdict::Refused(ECONNABORTED, job));
+        }
+        if job.order.life != routes.life {
+            return Err(Verdict::Stale(job));
         }
         let mut search = Search::new(self.settings.policy(), self.next_turn(routes.links.len()));
         let mut reason = ECONNABORTED;
