@@ -115,9 +115,11 @@ impl Usher {
     pub(crate) fn wait<R>(&self, reached: impl Fn(Progress) -> Option<R>) -> Result<R> {
         let mut result = Err(EAGAIN);
         let settled = || {
+            // Asked first: a connection that fails says why before it takes the path along.
+            let connecting = self.path.is_connecting(self.serial);
             result = match self.progress() {
                 Progress::Failed(error) => Err(error),
-                _ if !self.path.is_connecting(self.serial) => Err(ECONNABORTED),
+                _ if !connecting => Err(ECONNABORTED),
                 progress => reached(progress).ok_or(EAGAIN),
             };
             !matches!(result, Err(EAGAIN))

@@ -160,14 +160,20 @@ def syscall(*arguments):
 
 
 def code_of(*modules):
-    """Where the code of these modules is; no other module is loaded in between."""
-    ranges = []
+    """Where the code of these modules is. No other module may lie in between: it would be tried, too."""
     with open("/proc/modules") as file:
-        for line in file:
-            name, size, _, _, _, address, *_ = line.split()
-            if name in modules:
-                ranges.append((int(address, 16), int(address, 16) + int(size)))
-    return min(begin for begin, _ in ranges), max(end for _, end in ranges)
+        lines = [line.split() for line in file]
+    # The sizes include data that are elsewhere; the next module is no nearer than the code is long.
+    starts = sorted((int(line[5], 16), int(line[1]), line[0]) for line in lines)
+    names = [name for _, _, name in starts]
+    places = [names.index(name) for name in modules]
+    between = set(names[min(places) : max(places)]) - set(modules)
+    g.check(not between, f"{between} among {modules}: load them one after the other")
+    begin, last = starts[min(places)][0], starts[max(places)]
+    end = last[0] + last[1]
+    if max(places) + 1 < len(starts):
+        end = min(end, starts[max(places) + 1][0])
+    return begin, end
 
 
 def function_range(name):
