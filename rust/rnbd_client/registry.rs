@@ -161,6 +161,7 @@ impl Registry {
         entry.state = State::Changing;
         drop(entries);
         session.close();
+        session.forget_all();
         self.entries.lock().retain(|entry| entry.name != *name);
         self.changed.wake_all();
     }

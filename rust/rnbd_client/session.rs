@@ -57,6 +57,10 @@ pub(crate) struct Link {
     pub(crate) attrs: rtrs::Attrs,
 }
 
+/// The devices of a session. Each refers to it; [`Session::remove_unmapped`] ends that circle, or
+/// [`Session::forget_all`].
+type Devices = KVec<Arc<Device>>;
+
 /// A session.
 #[pin_data]
 pub(crate) struct Session {
@@ -66,10 +70,10 @@ pub(crate) struct Session {
     #[pin]
     link: Mutex<Option<Link>>,
     #[pin]
-    devices: Snapshot<KVec<Arc<Device>>>,
-    /// Held by whoever replaces `devices`.
+    devices: Snapshot<Devices>,
+    /// Held by whoever replaces `devices`. What is in it replaces them last, when there may be no memory.
     #[pin]
-    changing: Mutex<()>,
+    changing: Mutex<Option<KBox<Devices>>>,
     /// The life of the RTRS session in which the server was told last who this is.
     #[pin]
     introduced: Mutex<Option<u32>>,
@@ -78,14 +82,15 @@ pub(crate) struct Session {
 impl Session {
     /// Connects to the server and introduces this client. Sleeps; how long is bounded by RTRS.
     pub(crate) fn open(name: &SessionName, params: &OpenParams<'_>) -> Result<Arc<Self>> {
-        let none = KBox::new(KVec::new(), GFP_KERNEL)?;
+        let none = KBox::new(Devices::new(), GFP_KERNEL)?;
+        let last = KBox::new(Devices::new(), GFP_KERNEL)?;
         let session = Arc::pin_init(
             try_pin_init!(Self {
                 name: *name,
                 poll_queues: params.poll_queues,
                 link <- new_mutex!(None, "rnbd_session_link"),
                 devices <- new_snapshot!(none, "rnbd_session_devices"),
-                changing <- new_mutex!((), "rnbd_session_changing"),
+                changing <- new_mutex!(Some(last), "rnbd_session_changing"),
                 introduced <- new_mutex!(None, "rnbd_session_introduced"),
             }? Error),
             GFP_KERNEL,
@@ -162,7 +167,8 @@ impl Session {
 
     /// Forgets a device that is unmapped. May sleep.
     ///
-    /// Without memory for that it is forgotten later: an unmapped device counts for nothing.
+    /// Without memory for that it is forgotten later, with the session at the latest: an unmapped device counts for
+    /// nothing.
     pub(crate) fn remove_unmapped(&self) {
         let _changing = self.changing.lock();
         let rest = self.copy(0);
@@ -171,8 +177,16 @@ impl Session {
         }
     }
 
+    /// Forgets what is left when nobody uses the session any more. Sleeps.
+    pub(crate) fn forget_all(&self) {
+        let mut changing = self.changing.lock();
+        let left = changing.take().map(|none| self.devices.replace(none));
+        drop(changing);
+        drop(left);
+    }
+
     /// The devices that are not unmapped, with room for `more`.
-    fn copy(&self, more: usize) -> Result<KVec<Arc<Device>>> {
+    fn copy(&self, more: usize) -> Result<Devices> {
         let devices = self.devices.read();
         let mut copy = KVec::with_capacity(devices.len().saturating_add(more), GFP_KERNEL)?;
         for device in devices.iter() {

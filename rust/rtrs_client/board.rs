@@ -51,6 +51,8 @@ pub(crate) struct Board {
     starting: bool,
     /// The session is closed: no path comes any more.
     pub(crate) closed: bool,
+    /// What replaces the routes when the session is closed, when there may be no memory.
+    last: Option<KBox<Routes>>,
 }
 
 /// What the user is to be told next.
@@ -60,9 +62,9 @@ enum News {
 }
 
 impl Board {
-    /// The board of a session that is being opened.
-    pub(crate) fn new() -> Self {
-        Self {
+    /// The board of a session that is being opened. May sleep.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
             paths: KVec::new(),
             up: KVec::new(),
             life: 0,
@@ -70,7 +72,8 @@ impl Board {
             told: None,
             starting: true,
             closed: false,
-        }
+            last: Some(KBox::new(Routes::none(0), GFP_KERNEL)?),
+        })
     }
 
     /// How things are, for those who submit requests.
@@ -105,6 +108,15 @@ impl TaskItem<EVENTS> for Session {
 }
 
 impl Session {
+    /// Forgets the links that were left in the routes because there was no memory when they went: they refer to the
+    /// session. No path is left. Sleeps.
+    pub(crate) fn forget_routes(&self) {
+        let mut board = self.board.lock();
+        let left = board.last.take().map(|none| self.routes.replace(none));
+        drop(board);
+        drop(left);
+    }
+
     /// Puts a link that is up where requests find it. Sleeps.
     pub(crate) fn link_up(self: &Arc<Self>, link: Arc<Link>) -> Result {
         {

@@ -174,6 +174,7 @@ impl Session {
             EINVAL
         })?;
         let routes = KBox::new(Routes::none(0), GFP_KERNEL)?;
+        let board = Board::new()?;
         let cursors = crate::cpus::one_each(|| Atomic::new(0))?;
         let queue = module.patient.clone();
         Arc::pin_init(
@@ -187,7 +188,7 @@ impl Session {
                 user <- new_spinlock_bh!(Some(user), "rtrs_user"),
                 module,
                 limits <- new_spinlock_bh!(None, "rtrs_limits"),
-                board <- new_mutex!(Board::new(), "rtrs_board"),
+                board <- new_mutex!(board, "rtrs_board"),
                 routes <- new_snapshot!(routes, "rtrs_routes"),
                 parking <- Parking::new(),
                 desks <- Desks::new(),
@@ -285,6 +286,7 @@ impl Session {
         Task::<Self, EVENTS>::cancel_sync(self);
         Task::<Self, PARKED>::cancel_sync(self);
         self.fail_parked();
+        self.forget_routes();
         drop(self.user.lock().take());
         self.module.remove(self);
     }
