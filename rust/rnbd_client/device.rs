@@ -62,7 +62,7 @@ pub(crate) struct Inner {
     /// What the server said when the disk was made, which the disk lives by.
     pub(crate) offer: Option<Offer>,
     /// The life of the session in which mapping it again was tried last.
-    pub(crate) tried_in: u32,
+    pub(crate) tried_in: Option<u32>,
 }
 
 /// A mapped device.
@@ -117,7 +117,7 @@ impl Device {
                     openers: 0,
                     disk: None,
                     offer: None,
-                    tried_in: 0,
+                    tried_in: None,
                 }, "rnbd_device"),
                 parts <- new_mutex!(None, "rnbd_device_parts"),
                 task <- new_task!(new.queue, "rnbd_unmap"),
@@ -182,6 +182,8 @@ impl Device {
         let mut inner = self.inner.lock();
         if let Ok(state) = inner.state.step(Event::LinkLost) {
             inner.state = state;
+            // Whatever was tried before counts for nothing now, in whichever life that was.
+            inner.tried_in = None;
             self.target.link_down();
             pr_err!("{}: disconnected\n", self);
             if let Some(disk) = &inner.disk {

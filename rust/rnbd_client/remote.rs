@@ -107,13 +107,13 @@ impl Device {
     /// Whether the device is to be opened on the server again, now that the session is in this life.
     pub(crate) fn wants_remap(&self, life: u32) -> bool {
         let inner = self.inner.lock();
-        inner.state == State::Disconnected && inner.tried_in != life
+        inner.state == State::Disconnected && inner.tried_in != Some(life)
     }
 
     /// Opens the device on the server again. If that fails requests fail for as long as the session is up, until a user
     /// tries again. If it is lost once more they wait as before, for it to come back and the device to be tried again.
     pub(crate) fn remap_after_reconnect(&self, life: u32) {
-        self.inner.lock().tried_in = life;
+        self.inner.lock().tried_in = Some(life);
         if let Err(error) = self.open() {
             // Its target stays that of an earlier life, for which requests are sent back: see `queue::again`.
             if self.state() == State::Disconnected {

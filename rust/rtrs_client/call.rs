@@ -163,12 +163,16 @@ impl Call {
         self.done.wake_all();
     }
 
-    /// Sleeps until the call is over, `timeout` ticks have passed, which gives `None`, or the task is killed.
+    /// Whether the call is over. Any context up to softirq.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome.lock().result.is_some()
+    }
+
+    /// Sleeps until the call is over, or `timeout` ticks have passed, which gives `None`.
     fn wait(&self, timeout: i64, reply: &mut [u8]) -> Option<Result<usize>> {
-        let over = || self.outcome.lock().result.is_some();
-        if let WaitResult::Signal(error) = self.done.wait(Mode::Killable, timeout, over) {
-            return Some(Err(error));
-        }
+        let _ = self
+            .done
+            .wait(Mode::Uninterruptible, timeout, || self.is_over());
         let outcome = self.outcome.lock();
         let result = outcome.result?;
         Some(result.map(|()| {
@@ -187,10 +191,11 @@ impl Session {
     /// `reply` is filled with what the server wrote; the number of bytes asked for is returned, or the server's error.
     /// `EMSGSIZE` if the message is longer than [`MAX_CALL`] or the answer than [`MAX_REPLY`]; `ECONNABORTED` without
     /// a path, and outside of this `life`; `ETIMEDOUT` if no answer came, and then the path that carried the message is
-    /// taken down, for its server hangs. `EINTR` if the task is killed; the server may still act on the message then.
+    /// taken down, for its server hangs.
     ///
     /// A call may go out during `User::link`, and moves to another path if its path breaks. It is never sent in another
-    /// life than the one that it was made for: the server may have been told something else meanwhile, or know nothing.
+    /// life than the one that it was made for, where the server may have been told something else, or know nothing; nor
+    /// after this has returned. A signal does not end the wait: what is on its way to the server cannot be called back.
     pub fn call(
         self: &Arc<Self>,
         life: u32,
@@ -213,6 +218,7 @@ impl Session {
         if let Some(result) = call.wait(timeout, reply) {
             return result;
         }
+        call.end(Err(ETIMEDOUT));
         let slot = call.desk.slot;
         self.no_answer(slot..slot.saturating_add(1));
         Err(ETIMEDOUT)

@@ -18,7 +18,8 @@ use kernel::{
         EAGAIN,
         ECONNABORTED,
         EMSGSIZE,
-        ENOMEM, //
+        ENOMEM,
+        ETIMEDOUT, //
     },
     prelude::*,
     sync::{
@@ -87,9 +88,11 @@ impl Session {
     /// Tries every way there is now.
     fn try_send(self: &Arc<Self>, mut job: Job, first: bool) -> Result<(), Verdict> {
         let routes = self.routes.read();
-        let is_call = matches!(job.cargo, Cargo::Call(_));
-        if !is_call && !routes.open {
-            return Err(Verdict::Refused(ECONNABORTED, job));
+        match &job.cargo {
+            // Nobody waits for it any more, and others may have been sent since.
+            Cargo::Call(call) if call.is_over() => return Err(Verdict::Refused(ETIMEDOUT, job)),
+            Cargo::Block(_) if !routes.open => return Err(Verdict::Refused(ECONNABORTED, job)),
+            _ => {}
         }
         if job.order.life != routes.life {
             return Err(Verdict::Stale(job));
