@@ -125,6 +125,7 @@ class Guest:
         self.name = name
         self.scenarios = list(scenarios)
         self.needs = {f"build/{scenarios[0].kernel}", "build/tools"}
+        self.light = self.scenarios[0].light
         self.now = "booting"
 
     def run(self, context):

@@ -10,7 +10,7 @@ from guests import Guest
 from programs import Program
 
 # Seconds of fuzzing for each parser.
-FUZZ_SECONDS = {"check": 10, "soak": 300}
+FUZZ_SECONDS = {"check": 4, "soak": 300}
 # A guest is not worth its boot for less than this; a scenario that has never run counts a quarter of its limit.
 GUEST_SECONDS = {"base": 60, "debug": 120}
 
@@ -51,13 +51,15 @@ def guest_tasks(scenarios, slots, known):
     """Groups of scenarios that share guests; those that take longest first."""
     kinds = {}
     for one in scenarios:
-        kinds.setdefault((one.kernel, one.impl, one.program if one.alone else ""), []).append(one)
+        kind = (one.kernel, one.impl, one.program if one.alone else "", "light" if one.light else "")
+        kinds.setdefault(kind, []).append(one)
     tasks = []
-    for (kernel, impl, program), members in kinds.items():
+    for (kernel, impl, *which), members in kinds.items():
         cost = {one: known.get(one.name, one.timeout / 4) for one in members}
-        groups = _split(members, cost, min(slots, max(1, int(sum(cost.values()) // GUEST_SECONDS[kernel]))))
+        most = 1 if members[0].light else slots
+        groups = _split(members, cost, min(most, max(1, int(sum(cost.values()) // GUEST_SECONDS[kernel]))))
         for number, group in enumerate(groups, 1):
-            parts = ["guest", kernel, impl.replace(",", "-"), program, str(number) if len(groups) > 1 else ""]
+            parts = ["guest", kernel, impl.replace(",", "-"), *which, str(number) if len(groups) > 1 else ""]
             tasks.append((sum(cost[one] for one in group), Guest("-".join(filter(None, parts)), group)))
     return [task for _, task in sorted(tasks, key=lambda entry: -entry[0])]
 

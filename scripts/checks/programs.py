@@ -12,6 +12,7 @@ class Program:
     def __init__(self, name, command, parser=None, needs=()):
         self.name = name
         self.needs = set(needs)
+        self.light = False
         self.now = "running"
         self._command = command
         self._parser = parser

@@ -13,7 +13,7 @@ KERNELS = ("base", "debug")
 MODES = ("check", "soak")
 IMPLS = ("rust", "c")
 
-_SETTING = re.compile(r"^# (kernel|soak-kernel|impl|mode|pair|timeout|alone|append): *(.+?)\s*$")
+_SETTING = re.compile(r"^# (kernel|soak-kernel|impl|mode|pair|timeout|alone|append|load): *(.+?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Scenario:
     timeout: int
     alone: bool
     pair: bool
+    # It waits most of the time and can run beside others that leave no processor free.
+    light: bool = False
     # Kernel parameters it needs.
     append: str = ""
 
@@ -68,7 +70,8 @@ def ways(program, text, mode):
             timeout *= 2 if kernel == "debug" else 1
             append = " ".join(said.get("append", []))
             alone = pair or bool(append) or said.get("alone") == ["yes"]
-            yield Scenario(program, kernel, impl, timeout, alone, pair, append)
+            light = said.get("load") == ["light"]
+            yield Scenario(program, kernel, impl, timeout, alone, pair, light, append)
 
 
 def _numbers(program, words):

@@ -53,7 +53,7 @@ class Context:
 
 
 class Schedule:
-    """Tasks in order of importance; as many at once as there are slots."""
+    """Tasks in order of importance; as many at once as there are slots, and one more that is light."""
 
     def __init__(self, tasks, slots, results, context):
         self._waiting = list(tasks)
@@ -82,10 +82,14 @@ class Schedule:
             if broken := task.needs & self._failed:
                 self._waiting.remove(task)
                 self._give_up(task, broken)
-            elif len(self._running) < self._slots and not task.needs & self._open:
+            elif self._has_room_for(task) and not task.needs & self._open:
                 self._waiting.remove(task)
                 self._running[task] = time.monotonic()
                 threading.Thread(target=self._perform, args=(task,), daemon=True).start()
+
+    def _has_room_for(self, task):
+        alike = sum(other.light == task.light for other in self._running)
+        return alike < (1 if task.light else self._slots)
 
     def _give_up(self, task, broken):
         reason = f"needs {' and '.join(sorted(broken))}, which failed"
@@ -114,6 +118,6 @@ class Schedule:
 
 
 def slots():
-    """As many tasks at once as there are processors, within reason: a guest may need 2 GiB of memory."""
+    """As many tasks at once as there are processors, within reason: a guest may need 2 GiB of memory, the light one, too."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // (3 << 30), 6))
+    return max(1, min(len(os.sched_getaffinity(0)), memory // (3 << 30) - 1, 6))

@@ -101,6 +101,12 @@ class Scenarios(unittest.TestCase):
         words = guests.command([one], Path("log"))
         self.assertEqual(words[words.index("--append") + 1], "ipv6.disable=1 quiet")
 
+    def test_light_ones_have_a_guest_to_themselves(self):
+        text = "# kernel: base\n"
+        found = [*scenario.ways("50-x", text, "check"), *scenario.ways("56-y", text + "# load: light\n", "check")]
+        groups = [(task.name, task.light) for task in plan.guest_tasks(found, 2, {})]
+        self.assertEqual(sorted(groups), [("guest-base-rust", False), ("guest-base-rust-light", True)])
+
     def test_mistakes_are_told(self):
         for text in ("# kernel: bse\n", "# impl: rst\n", "# timeout: long\n", "# pair: rust\n"):
             with self.assertRaises(ValueError):
@@ -147,8 +153,8 @@ class Transcripts(unittest.TestCase):
 
 
 class FakeTask:
-    def __init__(self, name, needs=(), result=True, seconds=0.0):
-        self.name, self.needs, self.now = name, set(needs), ""
+    def __init__(self, name, needs=(), result=True, seconds=0.0, light=False):
+        self.name, self.needs, self.now, self.light = name, set(needs), "", light
         self._result, self._seconds = result, seconds
 
     def run(self, context):
@@ -195,6 +201,16 @@ class Schedules(unittest.TestCase):
         context = self._run(FakeTask("a", result=False), FakeTask("b", ["a"]), FakeTask("c", ["b"]), FakeTask("d"))
         self.assertEqual(sorted(context.started), ["a", "d"])
         self.assertEqual(context.reports, [("b", FAIL), ("c", FAIL)])
+
+    def test_one_light_task_more_than_slots(self):
+        tasks = [FakeTask(name, seconds=0.5, light=name in "cde") for name in "abcdef"]
+        context = FakeContext()
+        thread = threading.Thread(target=Schedule(tasks, 2, FakeResults(), context).run, daemon=True)
+        thread.start()
+        time.sleep(0.25)
+        self.assertEqual(sorted(context.started), ["a", "b", "c"])
+        thread.join(30)
+        self.assertEqual(sorted(context.started), list("abcdef"))
 
     def test_mistake_in_a_task_is_a_failure(self):
         context = self._run(FakeTask("a", result=ValueError("x")), FakeTask("b", ["a"]))

@@ -33,6 +33,7 @@ use args::{Active, Args, Local, Role};
 use control::Control;
 use crew::Crew;
 use options::Options;
+use rds_sys::signal;
 use report::Output;
 use session::Session;
 use soak::Soakers;
@@ -60,9 +61,12 @@ fn run(args: Args) -> Result<ExitCode> {
     let side = match role {
         Role::Active(active) => begin_active(active, local, output)?,
         Role::Passive { local: own, port } => {
-            begin_passive(Control::accept(own, port, output)?, local, output)?
+            begin_passive(Control::accept(own, port, output)?, local)?
         }
     };
+    // From here on the user gets a summary, however early the run is ended.
+    signal::catch_stop()?;
+    output.text(NEGOTIATED)?;
     let session = Session {
         role: side.role,
         options: side.options,
@@ -93,7 +97,6 @@ fn begin_active(active: Active, local: Local, output: Output) -> Result<Side> {
     let mut control = Control::connect(active.local, active.peer, retries, output)?;
     options.receive_addr = control.local.ip();
     control.send_options(&options, &active.version)?;
-    output.text(NEGOTIATED)?;
     let tasks = open(&control, &options, true, local)?;
     control.send_ready()?;
     control.await_ready()?;
@@ -106,13 +109,12 @@ fn begin_active(active: Active, local: Local, output: Output) -> Result<Side> {
 }
 
 /// Does what the other side says.
-fn begin_passive(mut control: Control, local: Local, output: Output) -> Result<Side> {
+fn begin_passive(mut control: Control, local: Local) -> Result<Side> {
     let options = control.receive_options()?.swapped(control.local.ip());
     options.check()?;
     let tasks = open(&control, &options, !options.one_way, local)?;
     control.await_ready()?;
     control.send_ready()?;
-    output.text(NEGOTIATED)?;
     Ok(Side {
         role: report::Role::Passive,
         control,

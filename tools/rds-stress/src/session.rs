@@ -57,9 +57,8 @@ struct Measurement {
 }
 
 impl Session {
-    /// Lets the tasks run, prints what they do, and ends them.
+    /// Lets the tasks run, prints what they do, and ends them; early if [`signal::stop_requested`].
     pub(crate) fn run(mut self, tasks: Vec<Task>) -> Result<()> {
-        signal::catch_stop()?;
         let mut crew = Crew::start(tasks, Instant::now() + HEAD_START)?;
         let (role, options) = (self.role, &self.options);
         let mut report = Report::new(role, options, self.output, self.histogram);

@@ -83,6 +83,7 @@ def _():
     with _tcp_holds(MIB // KIB), sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         # What this side has not sent yet lies in the same memory, and is not what is measured.
         peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+        peer.sock.settimeout(SLOW)
         watch = Watch()
         for _ in range(4 if ON_DEBUG else 32):
             # A peer that ignores congestion. The module may stop reading, or end the connection.
@@ -99,6 +100,7 @@ def _():
 def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         port = sock.port
+        peer.sock.settimeout(SLOW)
         watch = Watch()
         for _ in range(8 if ON_DEBUG else 50):
             if not peer.send(_many(peer, 1000, lambda seq: wire.header(seq, 0, 4001, port))):
@@ -113,6 +115,7 @@ def _():
 def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         port = sock.port
+        peer.sock.settimeout(SLOW)
         watch = Watch()
         for _ in range(8 if ON_DEBUG else 50):
             if not peer.send(_many(peer, 1000, lambda seq: wire.header(seq, 0, 0, port))):
