@@ -30,6 +30,7 @@ use kernel::{
 use rtrs_client::session as rtrs;
 use weft::{
     fmt::Plain,
+    mm::noio,
     new_task,
     sysfs::Uevent,
     workqueue::{
@@ -63,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) offer: Option<Offer>,
     /// The life of the session in which mapping it again was tried last.
     pub(crate) tried_in: Option<u32>,
+    /// It is unmapped, and the server was told. From here on another device may be made for the path.
+    gone: bool,
 }
 
 /// A mapped device.
@@ -118,6 +121,7 @@ impl Device {
                     disk: None,
                     offer: None,
                     tried_in: None,
+                    gone: false,
                 }, "rnbd_device"),
                 parts <- new_mutex!(None, "rnbd_device_parts"),
                 task <- new_task!(new.queue, "rnbd_unmap"),
@@ -129,6 +133,11 @@ impl Device {
     /// What the device is at.
     pub(crate) fn state(&self) -> State {
         self.inner.lock().state
+    }
+
+    /// Whether it is over and done with, here and on the server.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.inner.lock().gone
     }
 
     /// The path on the server.
@@ -167,14 +176,17 @@ impl Device {
 
     /// Another size, in sectors of 512 bytes, as a user says. `ENOENT` unless the device is open.
     pub(crate) fn resize(&self, sectors: u64) -> Result {
-        let inner = self.inner.lock();
-        if inner.state != State::Mapped {
-            pr_err!("{}: cannot be resized, it is not open\n", self);
-            return Err(ENOENT);
-        }
-        let disk = inner.disk.as_ref().ok_or(ENOENT)?;
-        self.change_capacity(disk, sectors);
-        Ok(())
+        // I/O may wait for the next who wants this lock.
+        noio::scope(|| {
+            let inner = self.inner.lock();
+            if inner.state != State::Mapped {
+                pr_err!("{}: cannot be resized, it is not open\n", self);
+                return Err(ENOENT);
+            }
+            let disk = inner.disk.as_ref().ok_or(ENOENT)?;
+            self.change_capacity(disk, sectors);
+            Ok(())
+        })
     }
 
     /// The session went down. Requests are still given to the session, which knows whether they fail or wait.
@@ -241,7 +253,13 @@ impl Device {
     /// The device is not mapped after all: nothing was made of it yet.
     pub(crate) fn give_up(&self) {
         self.inner.lock().state = State::Unmapped;
-        self.session.remove_unmapped();
+        self.forget();
+    }
+
+    /// Neither this host nor the server has anything to do with it any more.
+    fn forget(&self) {
+        self.inner.lock().gone = true;
+        self.session.remove_gone();
     }
 
     /// Unmaps the device soon, whether it is in use or not.
@@ -270,7 +288,6 @@ impl Device {
         self.target.clear();
         drop(inner);
 
-        self.session.remove_unmapped();
         // Waits for whoever makes them.
         let parts = self.parts.lock().take();
         let lease = parts.map(|parts| parts.withdraw());
@@ -279,8 +296,9 @@ impl Device {
             disk.remove();
         }
         if let (true, Some((id, life))) = (was_mapped, target) {
-            self.close(id, life);
+            self.session.talk(|_| self.close(id, life));
         }
+        self.forget();
         pr_info!("{}: unmapped\n", self);
         // Last: this closes the session if it was the last device.
         drop(lease);

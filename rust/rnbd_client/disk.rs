@@ -27,6 +27,7 @@ use weft::{
         limits::Limits,
         major::MajorHandle, //
     },
+    mm::noio,
     sysfs::{
         self,
         Kobj,
@@ -82,11 +83,14 @@ impl Parts {
         disk: &RnbdDisk,
         place: &Place,
     ) -> Result {
-        self.dir = Some(files::device_dir(disk.node(), device)?);
-        disk.node().uevent(Uevent::Online)?;
-        let name = device.link_name()?;
-        self.link = Some(sysfs::Link::new(&place.links, &name, disk.node().object())?);
-        Ok(())
+        // I/O may wait for the next who tells user space of the disk.
+        noio::scope(|| {
+            self.dir = Some(files::device_dir(disk.node(), device)?);
+            disk.node().uevent(Uevent::Online)?;
+            let name = device.link_name()?;
+            self.link = Some(sysfs::Link::new(&place.links, &name, disk.node().object())?);
+            Ok(())
+        })
     }
 
     /// Takes away what [`Self::publish`] made. Sleeps.

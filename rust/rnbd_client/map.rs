@@ -91,7 +91,7 @@ impl Client {
         let link = lease.session().link()?;
         let device = Device::new(new, &link)?;
         device.session.add(&device).inspect_err(|_| {
-            pr_err!("{}: mapped already\n", device);
+            pr_err!("{}: mapped already, or not unmapped yet\n", device);
         })?;
         match device.open() {
             Ok(offer) => device.bring_up(Parts::new(lease), &link, &offer, place),

@@ -26,22 +26,28 @@ use zerocopy::IntoBytes;
 impl Device {
     /// Has the server open the device. Sleeps. From `Ok` on the server is to be told when it is not used any more.
     pub(crate) fn open(&self) -> Result<Offer> {
-        let life = self.rtrs.life();
         let path = DevicePath::new(self.path.to_bytes()).map_err(|_| EINVAL)?;
-        let answer = self
-            .session
-            .introduce(&self.rtrs, life)
-            .and_then(|()| admin::open(&self.rtrs, life, path, self.access))
-            .inspect_err(|error| {
-                pr_err!("{}: the server does not open it: {:?}\n", self, error);
-            })?;
-        self.opened(answer.as_bytes(), life).inspect_err(|_| {
-            // The server thinks that all is well.
-            self.close(answer.fields().device_id, life);
+        self.session.talk(|told| {
+            if self.state() == State::Unmapped {
+                // The path may be that of another device by now, and the server knows nothing but the path.
+                return Err(ENODEV);
+            }
+            let life = self.rtrs.life();
+            let answer = told
+                .introduce(&self.rtrs, life)
+                .and_then(|()| admin::open(&self.rtrs, life, path, self.access))
+                .inspect_err(|error| {
+                    pr_err!("{}: the server does not open it: {:?}\n", self, error);
+                })?;
+            self.opened(answer.as_bytes(), life).inspect_err(|_| {
+                // The server thinks that all is well.
+                self.close(answer.fields().device_id, life);
+            })
         })
     }
 
-    /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps.
+    /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps. Within
+    /// [`Session::talk`](crate::session::Session::talk).
     pub(crate) fn close(&self, id: u32, life: u32) {
         if !self.session.is_closed() {
             // In another life the number may be that of another device, and the server has closed this one.

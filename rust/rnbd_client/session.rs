@@ -25,7 +25,6 @@ use rtrs_client::{
     io::Io,
     session as rtrs,
     user::{
-        LinkEvent,
         OpenParams,
         User, //
     },
@@ -36,10 +35,7 @@ use weft::{
     new_snapshot,
     sync::snapshot::Snapshot, //
 };
-use weft_proto::{
-    rnbd::control::DeviceState as State,
-    rtrs::name::SessionName, //
-};
+use weft_proto::rtrs::name::SessionName;
 
 /// Seconds between two attempts to connect a path: `RECONNECT_DELAY`.
 pub(crate) const RECONNECT_DELAY: u8 = 30;
@@ -57,7 +53,7 @@ pub(crate) struct Link {
     pub(crate) attrs: rtrs::Attrs,
 }
 
-/// The devices of a session. Each refers to it; [`Session::remove_unmapped`] ends that circle, or
+/// The devices of a session. Each refers to it; [`Session::remove_gone`] ends that circle, or
 /// [`Session::forget_all`].
 type Devices = KVec<Arc<Device>>;
 
@@ -74,9 +70,26 @@ pub(crate) struct Session {
     /// Held by whoever replaces `devices`. What is in it replaces them last, when there may be no memory.
     #[pin]
     changing: Mutex<Option<KBox<Devices>>>,
-    /// The life of the RTRS session in which the server was told last who this is.
+    /// Held by whoever tells the server something.
     #[pin]
-    introduced: Mutex<Option<u32>>,
+    talking: Mutex<Told>,
+}
+
+/// The life of the RTRS session in which the server was told last who this is.
+pub(crate) struct Told(Option<u32>);
+
+impl Told {
+    /// Tells the server who this is, if it was not told in this life of the RTRS session. Sleeps.
+    ///
+    /// That has to be the first message of a life: a server that still knows of an earlier one closes all that was opened
+    /// before.
+    pub(crate) fn introduce(&mut self, rtrs: &Arc<rtrs::Session>, life: u32) -> Result {
+        if self.0 != Some(life) {
+            admin::introduce(rtrs, life)?;
+            self.0 = Some(life);
+        }
+        Ok(())
+    }
 }
 
 impl Session {
@@ -91,7 +104,7 @@ impl Session {
                 link <- new_mutex!(None, "rnbd_session_link"),
                 devices <- new_snapshot!(none, "rnbd_session_devices"),
                 changing <- new_mutex!(Some(last), "rnbd_session_changing"),
-                introduced <- new_mutex!(None, "rnbd_session_introduced"),
+                talking <- new_mutex!(Told(None), "rnbd_session_talking"),
             }? Error),
             GFP_KERNEL,
         )?;
@@ -111,23 +124,16 @@ impl Session {
             tags,
             attrs,
         });
-        self.introduce(rtrs, rtrs.life())
+        self.talk(|told| told.introduce(rtrs, rtrs.life()))
     }
 
-    /// Tells the server who this is, if it was not told in this life of the RTRS session. Sleeps.
+    /// Tells the server something, and takes its answer, while nobody else of this session does. Sleeps.
     ///
-    /// That has to be the first message of a life: a server that still knows of an earlier one closes all that was opened
-    /// before.
-    pub(crate) fn introduce(&self, rtrs: &Arc<rtrs::Session>, life: u32) -> Result {
+    /// A number that the server gave out must not be given back by one who takes it for his own while another gets it
+    /// for his device. The server takes such messages one by one as well.
+    pub(crate) fn talk<R>(&self, tell: impl FnOnce(&mut Told) -> R) -> R {
         // I/O may wait for the next who wants this lock.
-        noio::scope(|| {
-            let mut introduced = self.introduced.lock();
-            if *introduced != Some(life) {
-                admin::introduce(rtrs, life)?;
-                *introduced = Some(life);
-            }
-            Ok(())
-        })
+        noio::scope(|| tell(&mut self.talking.lock()))
     }
 
     /// What exists while the session is open; `ENOTCONN` afterwards.
@@ -154,6 +160,9 @@ impl Session {
     }
 
     /// Adds a device, unless there is one with the same path on the server already: `EEXIST`. May sleep.
+    ///
+    /// One that is being unmapped counts until the server has closed it: for its path the server still gives out the
+    /// number that it is about to take back.
     pub(crate) fn add(&self, device: &Arc<Device>) -> Result {
         let _changing = self.changing.lock();
         let mut devices = self.copy(1)?;
@@ -165,11 +174,10 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets a device that is unmapped. May sleep.
+    /// Forgets devices that are gone. May sleep.
     ///
-    /// Without memory for that it is forgotten later, with the session at the latest: an unmapped device counts for
-    /// nothing.
-    pub(crate) fn remove_unmapped(&self) {
+    /// Without memory for that they are forgotten later, with the session at the latest: they count for nothing.
+    pub(crate) fn remove_gone(&self) {
         let _changing = self.changing.lock();
         let rest = self.copy(0);
         if let Ok(Ok(rest)) = rest.map(|rest| KBox::new(rest, GFP_KERNEL)) {
@@ -185,12 +193,12 @@ impl Session {
         drop(left);
     }
 
-    /// The devices that are not unmapped, with room for `more`.
+    /// The devices that are not gone, with room for `more`.
     fn copy(&self, more: usize) -> Result<Devices> {
         let devices = self.devices.read();
         let mut copy = KVec::with_capacity(devices.len().saturating_add(more), GFP_KERNEL)?;
         for device in devices.iter() {
-            if device.state() != State::Unmapped {
+            if !device.is_gone() {
                 copy.push(device.clone(), GFP_KERNEL)?;
             }
         }
@@ -207,42 +215,35 @@ impl Session {
     pub(crate) fn for_each(&self, visit: impl Fn(&Arc<Device>)) {
         self.devices.read().iter().for_each(visit);
     }
+}
 
-    /// After the link came up again: the server may know nothing of this client. Opens every device anew.
+impl User for Session {
+    /// The server may know nothing of this client. Opens every device anew.
     ///
     /// Devices come and go meanwhile, so each is looked for by itself.
-    fn remap(&self) {
+    fn connected(&self) -> Result {
         let Ok(link) = self.link() else {
             // The first time, or the last: whoever opens or closes the session does what is to be done.
-            return;
+            return Ok(());
         };
         let life = link.rtrs.life();
-        if let Err(error) = self.introduce(&link.rtrs, life) {
-            pr_err!(
-                "{}: the server does not answer after the session came up again: {:?}\n",
-                self,
-                error
-            );
-            return;
-        }
+        self.talk(|told| told.introduce(&link.rtrs, life))
+            .inspect_err(|error| {
+                pr_err!(
+                    "{}: the server does not answer after the session came up again: {:?}\n",
+                    self,
+                    error
+                );
+            })?;
         self.for_each(|device| device.forget_earlier(life));
         while let Some(device) = self.find(|device| device.wants_remap(life)) {
             device.remap_after_reconnect(life);
         }
+        Ok(())
     }
 
-    /// The link is gone: says so of each device.
     fn disconnected(&self) {
         self.for_each(|device| device.link_down());
-    }
-}
-
-impl User for Session {
-    fn link(&self, event: LinkEvent) {
-        match event {
-            LinkEvent::Connected => self.remap(),
-            LinkEvent::Disconnected => self.disconnected(),
-        }
     }
 
     fn room(&self) {

@@ -13,8 +13,7 @@ use crate::{
     link::Link,
     path::Path,
     routes::Routes,
-    session::Session,
-    user::LinkEvent, //
+    session::Session, //
 };
 use kernel::{
     alloc::KBox,
@@ -31,6 +30,7 @@ use weft::{
         TaskItem, //
     }, //
 };
+use weft_proto::rtrs::wire::MAX_PATHS;
 
 /// Task that tells the user what happened.
 pub(crate) const EVENTS: u64 = 0;
@@ -39,7 +39,7 @@ pub(crate) const EVENTS: u64 = 0;
 pub(crate) struct Board {
     /// All paths, in the order in which they were added.
     pub(crate) paths: KVec<Arc<Path>>,
-    /// Links that are up.
+    /// Links that are up; there is room for [`MAX_PATHS`].
     up: KVec<Arc<Link>>,
     /// How often the session came up.
     life: u32,
@@ -51,8 +51,8 @@ pub(crate) struct Board {
     starting: bool,
     /// The session is closed: no path comes any more.
     pub(crate) closed: bool,
-    /// What replaces the routes when the session is closed, when there may be no memory.
-    last: Option<KBox<Routes>>,
+    /// What replaces the routes next, since there may be no memory then.
+    spare: Option<KBox<Routes>>,
 }
 
 /// What the user is to be told next.
@@ -66,36 +66,35 @@ impl Board {
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             paths: KVec::new(),
-            up: KVec::new(),
+            up: KVec::with_capacity(MAX_PATHS, GFP_KERNEL)?,
             life: 0,
             open: false,
             told: None,
             starting: true,
             closed: false,
-            last: Some(KBox::new(Routes::none(0), GFP_KERNEL)?),
+            spare: Some(Routes::none()?),
         })
     }
 
-    /// How things are, for those who submit requests.
-    fn routes(&self) -> Result<KBox<Routes>> {
-        let mut links = KVec::with_capacity(self.up.len(), GFP_KERNEL)?;
-        for link in self.up.iter() {
-            links.push(link.clone(), GFP_KERNEL)?;
-        }
-        let routes = Routes {
-            links,
-            open: self.open,
-            life: self.life,
-        };
-        Ok(KBox::new(routes, GFP_KERNEL)?)
+    /// Whether a request could be sent. A link that broke a moment ago may still be among those that are up.
+    fn is_alive(&self) -> bool {
+        self.up.iter().any(|link| link.is_usable())
     }
 
     fn news(&self) -> Option<News> {
+        let alive = self.is_alive();
         match self.told {
             _ if self.starting => None,
-            Some(life) if self.up.is_empty() || life != self.life => Some(News::Down),
-            None if !self.up.is_empty() => Some(News::Up(self.life)),
+            Some(life) if !alive || life != self.life => Some(News::Down),
+            None if alive => Some(News::Up(self.life)),
             _ => None,
+        }
+    }
+
+    /// Gives up all links.
+    fn fail_all(&self) {
+        for link in self.up.iter() {
+            link.fail();
         }
     }
 }
@@ -108,31 +107,16 @@ impl TaskItem<EVENTS> for Session {
 }
 
 impl Session {
-    /// Forgets the links that were left in the routes because there was no memory when they went: they refer to the
-    /// session. No path is left. Sleeps.
-    pub(crate) fn forget_routes(&self) {
-        let mut board = self.board.lock();
-        let left = board.last.take().map(|none| self.routes.replace(none));
-        drop(board);
-        drop(left);
-    }
-
     /// Puts a link that is up where requests find it. Sleeps.
     pub(crate) fn link_up(self: &Arc<Self>, link: Arc<Link>) -> Result {
         {
             let mut board = self.board.lock();
-            board.up.push(link, GFP_KERNEL)?;
+            board.up.push_within_capacity(link).map_err(|_| ENOSPC)?;
             if board.up.len() == 1 {
                 board.life = board.life.wrapping_add(1);
                 board.open = false;
             }
-            match board.routes() {
-                Ok(routes) => drop(self.routes.replace(routes)),
-                Err(error) => {
-                    board.up.pop();
-                    return Err(error);
-                }
-            }
+            self.publish(&mut board);
         }
         Task::<Self, EVENTS>::schedule(self, 0);
         self.kick_parked();
@@ -147,18 +131,27 @@ impl Session {
             if board.up.is_empty() {
                 board.open = false;
             }
-            self.publish(&board);
+            self.publish(&mut board);
         }
         Task::<Self, EVENTS>::schedule(self, 0);
     }
 
-    /// Shows the board to those who submit requests. Sleeps.
-    fn publish(&self, board: &Board) {
-        match board.routes() {
-            Ok(routes) => drop(self.routes.replace(routes)),
-            // Without memory for a shorter list the long one stays: its dead links refuse requests themselves.
-            Err(_) => pr_warn!("{}: no memory to update the routes\n", self),
+    /// Shows the board to those who submit requests. Needs no memory. Sleeps.
+    fn publish(&self, board: &mut Board) {
+        let Some(mut next) = board.spare.take() else {
+            // Cannot be: it is put back below.
+            return;
+        };
+        for link in board.up.iter() {
+            // There is room for as many as `up` has room for.
+            let _ = next.links.push_within_capacity(link.clone());
         }
+        next.open = board.open;
+        next.life = board.life;
+        let mut old = self.routes.replace(next);
+        // Who takes a link down has it still, so none ends here.
+        old.links.clear();
+        board.spare = Some(old);
     }
 
     /// Whether a path other than `path` is up.
@@ -177,31 +170,26 @@ impl Session {
         if !board.up.is_empty() {
             pr_info!("{}: the server was restarted\n", self);
         }
-        for link in board.up.iter() {
-            link.fail();
-        }
+        board.fail_all();
     }
 
     /// Ends the time in which the user is told nothing: all paths of `open` are up. Sleeps.
     pub(crate) fn start(self: &Arc<Self>) {
         // ORDERING: `Release` pairs with `is_starting`.
         self.started.store(true, Release);
-        self.tell(LinkEvent::Connected);
+        let result = self.user().map_or(Ok(()), |user| user.connected());
         {
             let mut board = self.board.lock();
             board.starting = false;
             board.told = Some(board.life);
-            board.open = !board.up.is_empty();
-            self.publish(&board);
+            board.open = result.is_ok() && board.is_alive();
+            self.publish(&mut board);
+            if result.is_err() {
+                board.fail_all();
+            }
         }
         // If a path went down meanwhile there is news already.
         Task::<Self, EVENTS>::schedule(self, 0);
-    }
-
-    fn tell(&self, event: LinkEvent) {
-        if let Some(user) = self.user() {
-            user.link(event);
-        }
     }
 
     /// What [`EVENTS`] does.
@@ -217,12 +205,17 @@ impl Session {
                 };
                 news
             };
+            let user = self.user();
             match news {
-                Some(News::Up(life)) => {
-                    self.tell(LinkEvent::Connected);
-                    self.open_gate(life);
+                Some(News::Up(life)) => match user.map_or(Ok(()), |user| user.connected()) {
+                    Ok(()) => self.open_gate(life),
+                    Err(_) => self.give_up(life),
+                },
+                _ => {
+                    if let Some(user) = user {
+                        user.disconnected();
+                    }
                 }
-                _ => self.tell(LinkEvent::Disconnected),
             }
         }
     }
@@ -231,12 +224,20 @@ impl Session {
     fn open_gate(self: &Arc<Self>, life: u32) {
         {
             let mut board = self.board.lock();
-            if board.life != life || board.up.is_empty() {
+            if board.life != life || !board.is_alive() {
                 return;
             }
             board.open = true;
-            self.publish(&board);
+            self.publish(&mut board);
         }
         self.kick_parked();
+    }
+
+    /// The user cannot talk to the server of this life.
+    fn give_up(&self, life: u32) {
+        let board = self.board.lock();
+        if board.life == life {
+            board.fail_all();
+        }
     }
 }

@@ -163,8 +163,15 @@ impl Call {
         self.done.wake_all();
     }
 
-    /// Whether the call is over. Any context up to softirq.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Keeps the call from being over while the value exists; `None` if it is. Any context up to softirq, in which the
+    /// value must be dropped as well; nobody may sleep meanwhile, nor end or answer the call.
+    pub(crate) fn hold(&self) -> Option<impl Sized + '_> {
+        let outcome = self.outcome.lock();
+        outcome.result.is_none().then_some(outcome)
+    }
+
+    /// Whether the call is over.
+    fn is_over(&self) -> bool {
         self.outcome.lock().result.is_some()
     }
 

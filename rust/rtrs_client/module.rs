@@ -31,7 +31,7 @@ pub(crate) static MODULE: Global<Module> = Global::new();
 /// What all sessions share.
 #[pin_data]
 pub(crate) struct Module {
-    /// For what requests wait for: recovery and heartbeats.
+    /// For what requests wait for: recovery, heartbeats, and sending again what has waited.
     pub(crate) urgent: QueueHandle,
     /// For what may take long: connecting, and calling the user.
     pub(crate) patient: QueueHandle,

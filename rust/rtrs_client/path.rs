@@ -176,6 +176,25 @@ impl Path {
         Ok(old)
     }
 
+    /// As [`Self::step`], if the path is in a certain state; whether it was. Up to softirq.
+    pub(crate) fn step_from(&self, from: ClientState, event: ClientEvent) -> bool {
+        let done = {
+            let mut status = self.status.lock();
+            let new = (status.state == from).then(|| from.step(event));
+            match new {
+                Some(Ok(new)) => {
+                    status.state = new;
+                    true
+                }
+                _ => false,
+            }
+        };
+        if done {
+            self.changed.wake_all();
+        }
+        done
+    }
+
     /// As [`Self::step`], if link number `serial` is the one that it happens to. Up to softirq.
     pub(crate) fn step_link(
         &self,

@@ -243,8 +243,7 @@ impl Path {
 
     /// Whether the path has failed to connect; it is to be tried again then.
     fn step_from_error(&self) -> bool {
-        // Nobody but the task that tries takes the path out of this state, other than by closing it.
-        self.state() == ClientState::ConnectingErr && self.step(ClientEvent::Retry).is_ok()
+        self.step_from(ClientState::ConnectingErr, ClientEvent::Retry)
     }
 
     /// Begins to close the path. Up to softirq.

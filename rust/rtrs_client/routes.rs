@@ -8,12 +8,16 @@
 
 use crate::link::Link;
 use kernel::{
+    alloc::KBox,
     prelude::*,
     sync::Arc, //
 };
-use weft_proto::rtrs::policy::{
-    Candidate,
-    Search, //
+use weft_proto::rtrs::{
+    policy::{
+        Candidate,
+        Search, //
+    },
+    wire::MAX_PATHS, //
 };
 
 /// Links that are up.
@@ -26,13 +30,14 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// No way at all.
-    pub(crate) fn none(life: u32) -> Self {
-        Self {
-            links: KVec::new(),
+    /// No way at all, with room for [`MAX_PATHS`]. May sleep.
+    pub(crate) fn none() -> Result<KBox<Self>> {
+        let none = Self {
+            links: KVec::with_capacity(MAX_PATHS, GFP_KERNEL)?,
             open: false,
-            life,
-        }
+            life: 0,
+        };
+        Ok(KBox::new(none, GFP_KERNEL)?)
     }
 
     /// The next link to try with a request.

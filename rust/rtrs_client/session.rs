@@ -29,7 +29,6 @@ use crate::{
     }, //
 };
 use kernel::{
-    alloc::KBox,
     error::code::{
         ECONNABORTED,
         EEXIST, //
@@ -48,6 +47,7 @@ use kernel::{
     }, //
 };
 use weft::{
+    mm::noio,
     new_snapshot,
     new_spinlock_bh,
     new_task,
@@ -173,10 +173,10 @@ impl Session {
             pr_err!("{}\n", weft::fmt::Plain(error));
             EINVAL
         })?;
-        let routes = KBox::new(Routes::none(0), GFP_KERNEL)?;
+        let routes = Routes::none()?;
         let board = Board::new()?;
         let cursors = crate::cpus::one_each(|| Atomic::new(0))?;
-        let queue = module.patient.clone();
+        let (urgent, patient) = (module.urgent.clone(), module.patient.clone());
         Arc::pin_init(
             try_pin_init!(Self {
                 name,
@@ -196,8 +196,8 @@ impl Session {
                 files <- new_mutex!(None, "rtrs_session_files"),
                 closed: Atomic::new(false),
                 started: Atomic::new(false),
-                events <- new_task!(queue.clone(), "rtrs_events"),
-                parked <- new_task!(queue, "rtrs_parked"),
+                events <- new_task!(patient, "rtrs_events"),
+                parked <- new_task!(urgent, "rtrs_parked"),
             }? Error),
             GFP_KERNEL,
         )
@@ -217,7 +217,8 @@ impl Session {
     /// is closed; else how connecting it ended.
     pub(crate) fn add_path(self: &Arc<Self>, addrs: PathAddrs) -> Result {
         let path = Path::new(self, addrs)?;
-        {
+        // I/O may wait for the next who wants this lock.
+        noio::scope(|| {
             let mut board = self.board.lock();
             if board.closed {
                 return Err(ECONNABORTED);
@@ -232,8 +233,8 @@ impl Session {
             {
                 return Err(EEXIST);
             }
-            board.paths.push(path.clone(), GFP_KERNEL)?;
-        }
+            Ok(board.paths.push(path.clone(), GFP_KERNEL)?)
+        })?;
         let result = path.open().and_then(|()| self.show_path(&path));
         if result.is_err() {
             self.remove_path(&path);
@@ -286,7 +287,6 @@ impl Session {
         Task::<Self, EVENTS>::cancel_sync(self);
         Task::<Self, PARKED>::cancel_sync(self);
         self.fail_parked();
-        self.forget_routes();
         drop(self.user.lock().take());
         self.module.remove(self);
     }

@@ -89,8 +89,6 @@ impl Session {
     fn try_send(self: &Arc<Self>, mut job: Job, first: bool) -> Result<(), Verdict> {
         let routes = self.routes.read();
         match &job.cargo {
-            // Nobody waits for it any more, and others may have been sent since.
-            Cargo::Call(call) if call.is_over() => return Err(Verdict::Refused(ETIMEDOUT, job)),
             Cargo::Block(_) if !routes.open => return Err(Verdict::Refused(ECONNABORTED, job)),
             _ => {}
         }
@@ -100,6 +98,15 @@ impl Session {
         let mut search = Search::new(self.settings.policy(), self.next_turn(routes.links.len()));
         let mut reason = ECONNABORTED;
         while let Some(link) = routes.next(&mut search) {
+            let call = match &job.cargo {
+                Cargo::Call(call) => Some(call.clone()),
+                Cargo::Block(_) => None,
+            };
+            let held = call.as_ref().map(|call| call.hold());
+            if let Some(None) = held {
+                // Nobody waits for it any more, and others may have been sent since.
+                return Err(Verdict::Refused(ETIMEDOUT, job));
+            }
             match link.start(job) {
                 Ok(()) => {
                     if !first {

@@ -8,26 +8,22 @@ use crate::{
     addr::PathAddrs,
     io::Io, //
 };
-
-/// What happened to a session as a whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LinkEvent {
-    /// Requests can flow. After a [`Self::Disconnected`] the server may be another one, or may have forgotten
-    /// everything it was told: see [`User::link`].
-    Connected,
-    /// No path is left. Requests fail or wait, as the session is set.
-    Disconnected,
-}
+use kernel::prelude::*;
 
 /// The user of a session.
 pub trait User: Send + Sync + 'static {
-    /// The session went up or down; process context, may sleep, never called twice at a time, no lock is held.
+    /// Requests can flow; process context, may sleep, no lock is held.
     ///
-    /// The events alternate, beginning with the `Connected` that comes before `Session::open` returns. During a later
-    /// `Connected` no [`Io`] reaches the server: the user introduces itself to the server again with `Session::call`,
-    /// and what waits is let through when this returns. An `Io` that was made before the session went down never
-    /// reaches the server after it came up (see [`Io::life`]).
-    fn link(&self, event: LinkEvent);
+    /// It is called before `Session::open` returns, and after each [`Self::disconnected`]: the server may be another one
+    /// then, or may have forgotten everything it was told. Meanwhile no [`Io`] reaches the server: the user introduces
+    /// itself to the server again with `Session::call`, and what waits is let through when this returns. An `Io` that was
+    /// made before the session went down never reaches the server after it came up (see [`Io::life`]).
+    ///
+    /// With an error nothing is let through. All paths are given up and connected again later, as if they had broken.
+    fn connected(&self) -> Result;
+
+    /// No path is left: requests fail or wait, as the session is set. Context as above, never both at a time.
+    fn disconnected(&self);
 
     /// A request that came back with `EAGAIN` may be tried again. Any context up to softirq; must not sleep.
     fn room(&self);

@@ -8,7 +8,6 @@
 use crate::path::Path;
 use kernel::{
     error::code::{
-        EAGAIN,
         ECONNABORTED,
         ECONNRESET,
         EHOSTUNREACH,
@@ -113,20 +112,20 @@ impl Usher {
     /// Waits until `reached` says so of the progress, the connection fails, or the path is no longer being connected.
     /// Sleeps, up to [`STEP_TIMEOUT_MS`] or until the task is killed.
     pub(crate) fn wait<R>(&self, reached: impl Fn(Progress) -> Option<R>) -> Result<R> {
-        let mut result = Err(EAGAIN);
+        let mut result = None;
         let settled = || {
             // Asked first: a connection that fails says why before it takes the path along.
             let connecting = self.path.is_connecting(self.serial);
             result = match self.progress() {
-                Progress::Failed(error) => Err(error),
-                _ if !connecting => Err(ECONNABORTED),
-                progress => reached(progress).ok_or(EAGAIN),
+                Progress::Failed(error) => Some(Err(error)),
+                _ if !connecting => Some(Err(ECONNABORTED)),
+                progress => reached(progress).map(Ok),
             };
-            !matches!(result, Err(EAGAIN))
+            result.is_some()
         };
         let timeout = i64::try_from(msecs_to_jiffies(STEP_TIMEOUT_MS))?;
         match self.path.changed.wait(Mode::Killable, timeout, settled) {
-            WaitResult::Ready(_) => result,
+            WaitResult::Ready(_) => result.unwrap_or(Err(ECONNABORTED)),
             WaitResult::TimedOut => Err(ETIMEDOUT),
             WaitResult::Signal(error) => Err(error),
         }
