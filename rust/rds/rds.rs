@@ -89,12 +89,11 @@ module! {
     authors: ["The Weft developers"],
     description: "RDS: Reliable Datagram Sockets",
     license: "GPL",
-    params: {
-        send_batch_count: i32 {
-            default: 1024,
-            description: "Messages one turn of the send worker sends at most; 0 for no limit",
-        },
-    },
+}
+
+weft::module_params! {
+    /// Messages that one turn of a sender sends at most; 0 or less for no limit.
+    send_batch_count: i32 = 1024, "Messages one turn of the send worker sends at most; 0 for no limit (default: 1024)";
 }
 
 /// The loaded module.
@@ -117,7 +116,7 @@ impl kernel::InPlaceModule for Module {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(|| {
             let queue = Queue::new(c"krdsd")?;
-            let batch = module_parameters::send_batch_count.value();
+            let batch = send_batch_count.value();
             let rds = state::Rds::new(queue.handle(), batch)?;
             let loopback = loopback::register(&rds)?;
             let published = state::RDS.publish(rds.clone())?;
