@@ -7,7 +7,7 @@
 source_package() {
 	local memo=$WEFT_CACHE/source-package name version
 	if [ ! -s "$memo" ]; then
-		in_root apt-get update -qq >&2 || die "the package lists could not be fetched; check the network"
+		in_root apt-get update -qq -o APT::Update::Error-Mode=any >&2 || die "the package lists could not be fetched; check the network"
 		name=$(in_root apt-cache pkgnames linux-source- |
 			grep -E '^linux-source-7\.[0-9]+$' | sort -V |
 			awk -v want="linux-source-$WEFT_SERIES" '$0 == want { hit = 1 } END { print hit ? want : $0 }')

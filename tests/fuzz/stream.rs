@@ -12,6 +12,7 @@ mod common;
 use common::Receiver;
 use libfuzzer_sys::fuzz_target;
 use weft_proto::rds::{
+    cong::words_from_bytes,
     handshake::PeerCaps,
     wire::{
         checksum_ok,
@@ -29,6 +30,9 @@ fuzz_target!(|input: &[u8]| {
         let _ = checksum_ok(header);
         let _ = PeerCaps::parse(header.ext());
     }
+
+    // A congestion map of whatever length.
+    assert_eq!(words_from_bytes(input).count(), input.len() / 8);
 
     let size = input.last().map_or(1, |last| usize::from(*last).max(1));
     let mut pieces = Receiver::default();

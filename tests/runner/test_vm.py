@@ -169,20 +169,23 @@ class OneGuest(unittest.TestCase):
 
     def test_timeout(self):
         begin = time.monotonic()
-        done = vm("--timeout", "8", "--", "sleep", "100")
+        with tempfile.TemporaryDirectory() as share:
+            done = vm("--timeout", "8", "--share", share, "--", "sleep", "100")
+            self.assertEqual(processes_with(f"path={share}"), 0)
         self.assertEqual(done.returncode, 124)
         self.assertIn(b"timed out after 8 s", done.stderr)
         self.assertLess(time.monotonic() - begin, 14)
 
-    def test_signal_leaves_nothing(self):
-        with tempfile.TemporaryDirectory() as share:
-            command = [VM, "--impl", "c", "--share", share, "--", "sh", "-c", "echo running; sleep 100"]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-                self.assertEqual(process.stdout.readline(), b"running\n")
-                self.assertEqual(processes_with(f"path={share}"), 1)
-                process.terminate()
-                self.assertEqual(process.wait(10), -signal.SIGTERM)
-            self.assertEqual(processes_with(f"path={share}"), 0)
+    def test_signals_leave_nothing(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number.name), tempfile.TemporaryDirectory() as share:
+                command = [VM, "--impl", "c", "--share", share, "--", "sh", "-c", "echo running; sleep 100"]
+                with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+                    self.assertEqual(process.stdout.readline(), b"running\n")
+                    self.assertEqual(processes_with(f"path={share}"), 1)
+                    process.send_signal(number)
+                    self.assertEqual(process.wait(10), -number)
+                self.assertEqual(processes_with(f"path={share}"), 0)
 
 
 class TwoGuests(unittest.TestCase):
