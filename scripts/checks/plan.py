@@ -10,7 +10,7 @@ from guests import Guest
 from programs import Program
 
 # Seconds of fuzzing for each parser.
-FUZZ_SECONDS = {"check": 4, "soak": 300}
+FUZZ_SECONDS = {"check": 3, "soak": 300}
 # A guest is not worth its boot for less than this; a scenario that has never run counts a quarter of its limit.
 GUEST_SECONDS = {"base": 60, "debug": 120}
 

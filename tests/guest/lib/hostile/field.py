@@ -235,7 +235,7 @@ class Honest:
                 number += 1
                 self.rounds = number
                 self.longest = max(self.longest, time.monotonic() - start)
-                time.sleep(0.02)
+                time.sleep(0.02 * SLOW)
         except Exception as error:
             self.trouble = f"{type(error).__name__} {error}"
 

@@ -151,7 +151,7 @@ def connections_that_end_at_once_while_others_are_dropped():
     traffic = Traffic()
     threads = [Repeat("two", lambda chance=random.Random(seed): intrude(chance)) for seed in range(3)]
     threads.append(Repeat("one", lambda: (sockdiag.kill(g.RDS_TCP_PORT), time.sleep(0.1))))
-    stop = time.monotonic() + g.amount(8, 6, 60)
+    stop = time.monotonic() + g.amount(8, 3, 60)
     try:
         while time.monotonic() < stop:
             traffic.step()
@@ -171,7 +171,7 @@ def accepting_while_allocations_fail():
         faults.only_below(*faults.code_of("rds_tcp"))
         for kind in faults.KINDS:
             faults.setting(kind, probability=5)
-        stop = time.monotonic() + g.amount(8, 6, 60)
+        stop = time.monotonic() + g.amount(8, 3, 60)
         while time.monotonic() < stop:
             traffic.step()
             time.sleep(0.05)

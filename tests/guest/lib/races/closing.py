@@ -115,7 +115,7 @@ def lent_memory_congestion_and_close_at_once():
     """Each of the calls that take a socket's locks, on the same sockets, while these close (R-39)."""
     one, two = g.join("one", "two")
     said = collections.Counter()
-    for seed in range(g.amount(8, 6, 80)):
+    for seed in range(g.amount(8, 3, 80)):
         crowd = Crowd(one, two)
         crowd.run(seed)
         said += crowd.said

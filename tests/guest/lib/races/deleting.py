@@ -99,7 +99,7 @@ def address_of_a_link_that_goes():
         for binder in binders:
             binder.start()
         try:
-            deletions = flicker(latest, deleting, results, g.amount(8, 5, 60))
+            deletions = flicker(latest, deleting, results, g.amount(8, 3, 60))
         finally:
             over.set()
             for binder in binders:

@@ -125,7 +125,7 @@ def send(two, count):
 def receiver_at_its_memory_limit():
     """Connections are accepted for, and messages received by, a process that is at the limit of its memory (R-39)."""
     _, two = g.join("one", "two")
-    count = g.amount(10, 4, 100)
+    count = g.amount(10, 2, 100)
     reader, writer = os.pipe()
     with Group() as group:
         child = in_group(group, receive, two, count, writer)
