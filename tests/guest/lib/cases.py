@@ -38,6 +38,8 @@ class Case:
     function: object
     c: str | None
     limit: float
+    # It holds the use of memory to a limit.
+    memory: bool = False
 
 
 class Cases:
@@ -47,11 +49,11 @@ class Cases:
         self.subject = subject
         self.all = []
 
-    def case(self, what, c=None, limit=20):
+    def case(self, what, c=None, limit=20, memory=False):
         """Declares the decorated function as a case."""
 
         def add(function):
-            self.all.append(Case(f"{self.subject}: {what}", function, c, limit))
+            self.all.append(Case(f"{self.subject}: {what}", function, c, limit, memory))
             return function
 
         return add

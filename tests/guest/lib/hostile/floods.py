@@ -59,7 +59,7 @@ def _unread(what, make):
             watch.bounded(4 * KIB, f"{count} {what} with no answer read")
             other.alive()
 
-    CASES.case(f"{what} whose answers nobody reads", limit=60, c="the answers are all queued")(check)
+    CASES.case(f"{what} whose answers nobody reads", limit=60, c="the answers are all queued", memory=True)(check)
 
 
 _unread("pings", lambda seq: wire.header(seq, 0, 4001, 0))
@@ -77,7 +77,7 @@ def _tcp_holds(kib):
         lab.sysctl("net.ipv4.tcp_rmem", before)
 
 
-@CASES.case("messages to a socket that does not read", limit=120, c="all are kept")
+@CASES.case("messages to a socket that does not read", limit=120, c="all are kept", memory=True)
 def _():
     data = bytes(MIB)
     with _tcp_holds(MIB // KIB), sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
@@ -96,7 +96,7 @@ def _():
         watch.bounded(6 * KIB, "messages that nobody reads")
 
 
-@CASES.case("empty messages to a socket that does not read", limit=60, c="all are kept")
+@CASES.case("empty messages to a socket that does not read", limit=60, c="all are kept", memory=True)
 def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         port = sock.port
@@ -111,7 +111,7 @@ def _():
         watch.bounded(4 * KIB, "empty messages that nobody reads")
 
 
-@CASES.case("answers of the protocol to a socket that does not read", limit=60, c="all are kept")
+@CASES.case("answers of the protocol to a socket that does not read", limit=60, c="all are kept", memory=True)
 def _():
     with sink(receive=65536) as sock, Peer(greet=True) as peer, Peer(greet=True) as other:
         port = sock.port
@@ -140,7 +140,7 @@ def _():
 
 
 # Connections.
-@CASES.case("silence after connecting", limit=60)
+@CASES.case("silence after connecting", limit=60, memory=True)
 def _():
     count = 20 if ON_DEBUG else 100
     watch = Watch()
@@ -171,7 +171,7 @@ def _():
                 peer.alive()
 
 
-@CASES.case("many peers that come once", limit=180)
+@CASES.case("many peers that come once", limit=180, memory=True)
 def _():
     count = 2000 if SOAK else 100 if ON_DEBUG else 300
     watch = Watch()
@@ -200,7 +200,7 @@ def _syn(source, port):
     return ip + tcp
 
 
-@CASES.case("half-open connections", limit=120)
+@CASES.case("half-open connections", limit=120, memory=True)
 def _():
     count = 500 if ON_DEBUG else 2000
     watch = Watch()
@@ -340,7 +340,7 @@ def _():
         peer.close(reset=True)
 
 
-@CASES.case("many connections of one peer at once", limit=120)
+@CASES.case("many connections of one peer at once", limit=120, memory=True)
 def _():
     address = fresh_address()
     watch = Watch()

@@ -56,7 +56,9 @@ for length in (LONGEST + 1, 2 * MIB, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF):
                 again.message(b"sane", 4001, sock.port, seq=1)
                 equal(sock.recv().data, b"sane")
 
-    CASES.case(f"R-45 a message of {length:#x} bytes ends the connection", c="any length is accepted")(_check)
+    CASES.case(f"R-45 a message of {length:#x} bytes ends the connection", c="any length is accepted", memory=True)(
+        _check
+    )
 
 
 @CASES.case("R-45 the log says why", c="any length is accepted")
@@ -331,7 +333,7 @@ def _():
         peer.alive()
 
 
-@CASES.case("very many maps")
+@CASES.case("very many maps", memory=True)
 def _():
     count = 200 if ON_DEBUG else 1000
     watch = Watch()
@@ -396,7 +398,7 @@ def _():
             equal(sock.recv().data, data)
 
 
-@CASES.case("1 MiB in tiny segments costs no more than a few MiB", limit=120)
+@CASES.case("1 MiB in tiny segments costs no more than a few MiB", limit=120, memory=True)
 def _():
     size = MIB // 16 if ON_DEBUG else MIB
     step = 100
@@ -434,7 +436,7 @@ def _():
 
 
 # To whom.
-@CASES.case("messages for ports that nobody has are counted and dropped")
+@CASES.case("messages for ports that nobody has are counted and dropped", memory=True)
 def _():
     watch = Watch()
     with Peer(greet=True) as peer:
