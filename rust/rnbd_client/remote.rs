@@ -33,6 +33,10 @@ impl Device {
                 return Err(ENODEV);
             }
             let life = self.rtrs.life();
+            if self.is_open_in(life) {
+                // By somebody else, while this one waited for his turn.
+                return Err(EALREADY);
+            }
             let answer = told
                 .introduce(&self.rtrs, life)
                 .and_then(|()| admin::open(&self.rtrs, life, path, self.access))
@@ -44,6 +48,15 @@ impl Device {
                 self.close(answer.fields().device_id, life);
             })
         })
+    }
+
+    /// Whether the server has the device open in this life of the session, as far as is known.
+    fn is_open_in(&self, life: u32) -> bool {
+        self.state() == State::Mapped
+            && self
+                .target
+                .get()
+                .is_some_and(|(_, opened_in)| opened_in == life)
     }
 
     /// Tells the server that the number it gave out in this life of the session is not used any more. Sleeps. Within

@@ -82,11 +82,11 @@ impl Board {
     }
 
     fn news(&self) -> Option<News> {
-        let alive = self.is_alive();
         match self.told {
             _ if self.starting => None,
-            Some(life) if !alive || life != self.life => Some(News::Down),
-            None if alive => Some(News::Up(self.life)),
+            // Not before the last link has left the routes: nothing can be sent in that life from here on.
+            Some(life) if self.up.is_empty() || life != self.life => Some(News::Down),
+            None if self.is_alive() => Some(News::Up(self.life)),
             _ => None,
         }
     }
@@ -111,8 +111,10 @@ impl Session {
     pub(crate) fn link_up(self: &Arc<Self>, link: Arc<Link>) -> Result {
         {
             let mut board = self.board.lock();
+            // With the gate shut and nothing but broken links nobody would open it in this life.
+            let over = !board.open && !board.is_alive();
             board.up.push_within_capacity(link).map_err(|_| ENOSPC)?;
-            if board.up.len() == 1 {
+            if over || board.up.len() == 1 {
                 board.life = board.life.wrapping_add(1);
                 board.open = false;
             }

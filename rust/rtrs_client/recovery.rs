@@ -100,8 +100,10 @@ impl Path {
                 );
             }
             self.pause(OPEN_PAUSE_MS)?;
-            // `ECONNABORTED`: closed meanwhile.
-            self.step(ClientEvent::Retry).map_err(|_| ECONNABORTED)?;
+            // Else it was closed meanwhile.
+            if !self.step_from_error() {
+                return Err(ECONNABORTED);
+            }
             self.step(ClientEvent::Attempt).map_err(|_| ECONNABORTED)?;
         }
         Err(ECONNRESET)

@@ -263,7 +263,8 @@ impl Session {
     /// Closes the session: no request is under way any more when this returns. Sleeps for some seconds if the server
     /// is silent.
     ///
-    /// What was under way ends with `ECONNABORTED`. The user is called no more. Must not be called by `User::link`.
+    /// What was under way ends with `ECONNABORTED`. The user is called no more. Must not be called while the
+    /// user is being called.
     pub fn close(self: &Arc<Self>) {
         // ORDERING: `Release`: a hint that ends waits early; the lists are closed under their locks.
         self.closed.store(true, Release);

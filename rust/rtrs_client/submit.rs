@@ -207,12 +207,12 @@ impl Session {
 
     /// Whether a path is up. Any context up to softirq.
     pub fn is_up(&self) -> bool {
-        !self.routes.read().links.is_empty()
+        self.routes.read().links.iter().any(|link| link.is_usable())
     }
 
     /// How often the session came up; see [`Io::life`]. Any context up to softirq.
     ///
-    /// In `User::link` with `Connected`, and after `open` has returned, it is the life of the server that the user
+    /// In `User::connected`, and after `open` has returned, it is the life of the server that the user
     /// talks to now.
     pub fn life(&self) -> u32 {
         self.routes.read().life
