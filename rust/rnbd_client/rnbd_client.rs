@@ -25,13 +25,13 @@
 //! 4. `Device::inner` (mutex): the state of a device; held over uevents and changes of the disk's size
 //! 5. `Registry::entries`, `Session::link` (mutexes), `Ids::pool` (spinlock): leaves
 //!
-//! Requests take none of them. None of these is held while the server is asked for something, nor while something is removed
-//! from sysfs.
+//! Requests take none of them. None of these is held while the server is asked for something, nor while something is
+//! removed from sysfs.
 //!
 //! `Session::talking` (mutex) comes before `Device::inner`: it is held while the server is told who this is, or has a
-//! device opened or closed. Each message ends after a minute at the latest, and a server that does not answer loses the
-//! path; so with many paths that hang, who waits for his turn waits for minutes. None of the others is held then. I/O may
-//! wait for who has it, so that task starts no I/O to free memory.
+//! device opened or closed. Each message ends after a minute at the latest, and a server that does not answer loses
+//! the path; so with many paths that hang, who waits for his turn waits for minutes. None of the others is held then.
+//! I/O may wait for who has it, so that task starts no I/O to free memory.
 
 #![forbid(unsafe_code)]
 

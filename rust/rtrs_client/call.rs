@@ -200,9 +200,9 @@ impl Session {
     /// a path, and outside of this `life`; `ETIMEDOUT` if no answer came, and then the path that carried the message is
     /// taken down, for its server hangs.
     ///
-    /// A call may go out during `User::connected`, and moves to another path if its path breaks. It is never sent in another
-    /// life than the one that it was made for, where the server may have been told something else, or know nothing; nor
-    /// after this has returned. A signal does not end the wait: what is on its way to the server cannot be called back.
+    /// A call may go out during `User::connected`, and moves to another path if its path breaks. It is never sent in
+    /// another life than the one that it was made for, where the server may have been told something else, or know
+    /// nothing; nor after this has returned. A signal does not end the wait: what is on its way to the server cannot be called back.
     pub fn call(
         self: &Arc<Self>,
         life: u32,

@@ -88,9 +88,8 @@ impl Session {
     /// Tries every way there is now.
     fn try_send(self: &Arc<Self>, mut job: Job, first: bool) -> Result<(), Verdict> {
         let routes = self.routes.read();
-        match &job.cargo {
-            Cargo::Block(_) if !routes.open => return Err(Verdict::Refused(ECONNABORTED, job)),
-            _ => {}
+        if matches!(job.cargo, Cargo::Block(_)) && !routes.open {
+            return Err(Verdict::Refused(ECONNABORTED, job));
         }
         if job.order.life != routes.life {
             return Err(Verdict::Stale(job));
@@ -212,8 +211,7 @@ impl Session {
 
     /// How often the session came up; see [`Io::life`]. Any context up to softirq.
     ///
-    /// In `User::connected`, and after `open` has returned, it is the life of the server that the user
-    /// talks to now.
+    /// In `User::connected`, and after `open` has returned, it is the life of the server that the user talks to now.
     pub fn life(&self) -> u32 {
         self.routes.read().life
     }

@@ -47,7 +47,7 @@ def _parser():
     add("mode", nargs="?", choices=("check", "soak"), default="check", help="the usual tests, or their long versions")
     add("--only", metavar="PATTERN", help="run only what has PATTERN in its name (or matches it as a shell pattern)")
     add("--minutes", type=int, default=SOAK_MINUTES, metavar="N", help=f"repeat a soak so long (default {SOAK_MINUTES})")
-    add("--jobs", type=int, metavar="N", help="tasks at once (default: by processors and memory)")
+    add("--jobs", type=int, metavar="N", help="tasks at once, and a light one (default: by processors and memory)")
     add("--list", action="store_true", help="only show what would be run")
     return parser
 

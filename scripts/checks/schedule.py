@@ -118,6 +118,6 @@ class Schedule:
 
 
 def slots():
-    """As many tasks at once as there are processors, within reason: a guest may need 2 GiB of memory, the light one, too."""
+    """As many tasks at once as there are processors, within reason: a guest needs 2 GiB of memory, the light one, too."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // (3 << 30) - 1, 6))
+    return max(1, min(len(os.sched_getaffinity(0)), memory // (5 << 29) - 1, 6))
